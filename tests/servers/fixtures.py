@@ -1,0 +1,78 @@
+"""The servers as pytest fixtures.
+
+Each is started when the first test asks for it, once per test process, and shared by all tests of
+it: so every test takes a queue name or a prefix of its own. A test that stops, pauses or changes a
+server takes one of its own from `start_redis`.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Protocol
+
+import pytest
+
+from tests.servers.available import Server, given_url, need
+from tests.servers.redis_servers import Make, RedisEndpoint, RedisServer
+from tests.servers.tls import Certificates
+
+
+class StartRedis(Protocol):
+    """What the fixture `start_redis` gives: a call that starts a server for one test alone."""
+
+    def __call__(
+        self,
+        make: Make | str,
+        *,
+        password: str | None = None,
+        tls: Certificates | None = None,
+        durable: bool = False,
+    ) -> RedisServer:
+        """Start it; the arguments are those of `RedisServer`."""
+        ...
+
+
+def _shared(server: Server) -> Iterator[RedisEndpoint]:
+    need(server)
+    url = given_url(server)
+    if url is not None:
+        yield RedisEndpoint(url)
+        return
+    with RedisServer(server) as ours:
+        yield ours
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[RedisEndpoint]:
+    """A Valkey server."""
+    yield from _shared(Server.VALKEY)
+
+
+@pytest.fixture(scope="session")
+def redis7_server() -> Iterator[RedisEndpoint]:
+    """The distribution's Redis server."""
+    yield from _shared(Server.REDIS7)
+
+
+@pytest.fixture(scope="session")
+def redis62_server() -> Iterator[RedisEndpoint]:
+    """A Redis 6.2 server: the oldest that is supported."""
+    yield from _shared(Server.REDIS62)
+
+
+@pytest.fixture
+def start_redis() -> Iterator[StartRedis]:
+    """Start servers for one test alone, stopped after it."""
+    with ExitStack() as stack:
+
+        def start(
+            make: Make | str,
+            *,
+            password: str | None = None,
+            tls: Certificates | None = None,
+            durable: bool = False,
+        ) -> RedisServer:
+            need(Server(make), ours=True)
+            server = RedisServer(make, password=password, tls=tls, durable=durable)
+            return stack.enter_context(server)
+
+        yield start

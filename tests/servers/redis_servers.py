@@ -1,0 +1,220 @@
+"""Redis and Valkey servers of several makes and ages, each a real process.
+
+```python
+with RedisServer("valkey") as server, server.client() as client:
+    client.set("a", 1)
+    server.restart()
+```
+"""
+
+import contextlib
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Self
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from typing_extensions import override
+
+from tests.servers.binaries import redis7_binary, redis62_binary, valkey_binary
+from tests.servers.ports import LOCALHOST, free_port
+from tests.servers.process import ServerDiedError, ServerProcess
+from tests.servers.tls import Certificates
+
+_START_ATTEMPTS = 5
+_PORT_TAKEN = "address already in use"
+_NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+
+
+class Make(StrEnum):
+    """Which program is started."""
+
+    VALKEY = "valkey"
+    REDIS7 = "redis7"
+    REDIS62 = "redis62"
+
+
+_BINARIES = {
+    Make.VALKEY: valkey_binary,
+    Make.REDIS7: redis7_binary,
+    Make.REDIS62: redis62_binary,
+}
+
+
+def binary_of(make: Make | str) -> Path:
+    """Return the program of a make.
+
+    Raises:
+        FileNotFoundError: This machine lacks it.
+
+    """
+    path = _BINARIES[Make(make)]()
+    if path is None:
+        raise FileNotFoundError(f"this machine has no {make} server")
+    return path
+
+
+class RedisEndpoint:
+    """A server known by its URL alone; somebody else started it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    @property
+    def url(self) -> str:
+        """What a user would write to connect."""
+        return self._url
+
+    def client(self, **options: object) -> redis.Redis:
+        """Return a new redis-py client; `options` are those of `redis.Redis.from_url`."""
+        return redis.Redis.from_url(self.url, **options)
+
+    def impatient_client(self, **options: object) -> redis.Redis:
+        """Return a client that re-sends nothing and does not wait to reconnect."""
+        return self.client(retry=Retry(NoBackoff(), 0), **options)
+
+    def stop(self) -> None:
+        """Leave the server alone: it is not ours."""
+
+
+class RedisServer(RedisEndpoint):
+    """One server of ours. As a context manager it runs within the block.
+
+    Args:
+        make: Which program.
+        password: What a client must say; None for an open server.
+        tls: The server speaks TLS alone, with these certificates; only redis7 can.
+        durable: Write a log of all changes, so that they survive `restart` and `kill`.
+        settings: Further lines of the configuration file.
+        sentinel: Start as a sentinel.
+
+    Raises:
+        FileNotFoundError: This machine lacks the program.
+
+    """
+
+    def __init__(
+        self,
+        make: Make | str,
+        *,
+        password: str | None = None,
+        tls: Certificates | None = None,
+        durable: bool = False,
+        settings: Mapping[str, str] = _NO_SETTINGS,
+        sentinel: bool = False,
+    ) -> None:
+        self.make = Make(make)
+        self.password = password
+        self.tls = tls
+        self.host = LOCALHOST
+        self.port = free_port()
+        self.process = ServerProcess(f"{self.make}-sentinel" if sentinel else str(self.make))
+        self._file = self.process.folder / "server.conf"
+        self._binary = binary_of(self.make)
+        self._settings = dict(settings)
+        self._durable = durable
+        self._sentinel = sentinel
+        super().__init__(url="")
+
+    @property
+    @override
+    def url(self) -> str:
+        """The URL with everything a client needs in it."""
+        user = f":{self.password}@" if self.password else ""
+        address = f"{user}{self.host}:{self.port}"
+        if self.tls is None:
+            return f"redis://{address}/0"
+        return f"rediss://{address}/0?ssl_ca_certs={self.tls.authority}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        return self.host, self.port
+
+    def start(self) -> Self:
+        """Start the server and wait until it answers; on another port if another took ours.
+
+        Raises:
+            ServerDiedError: It ended by itself, for another reason than its port.
+            TimeoutError: It does not answer.
+
+        """
+        for attempt in range(1, _START_ATTEMPTS + 1):
+            self._file.write_text(self._configuration())
+            try:
+                self._start_once()
+            except ServerDiedError as error:
+                if attempt == _START_ATTEMPTS or _PORT_TAKEN not in str(error).lower():
+                    raise
+                self.port = free_port()
+            else:
+                break
+        return self
+
+    @override
+    def stop(self) -> None:
+        """End the server politely."""
+        self.process.stop()
+
+    def kill(self) -> None:
+        """End the server as a crash would."""
+        self.process.kill()
+
+    def restart(self) -> None:
+        """Stop it if it runs, and start it on the same port; only a durable one keeps its data."""
+        # The file is not written anew: a sentinel keeps its own notes in it.
+        self.stop()
+        self._start_once()
+
+    def pause(self) -> None:
+        """Leave every connection open and answer nothing."""
+        self.process.pause()
+
+    def resume(self) -> None:
+        """End a pause."""
+        self.process.resume()
+
+    def __enter__(self) -> Self:
+        """Start the server."""
+        return self.start()
+
+    def __exit__(self, *exception: object) -> None:
+        """Stop the server."""
+        self.stop()
+
+    def _start_once(self) -> None:
+        command: list[str | Path] = [self._binary, self._file]
+        if self._sentinel:
+            command.append("--sentinel")
+        self.process.start(command, self._answers)
+
+    def _configuration(self) -> str:
+        lines = {"bind": self.host, "port": str(self.port), "dir": str(self.process.folder)}
+        if not self._sentinel:
+            lines |= {"save": '""', "appendonly": "yes" if self._durable else "no"}
+            lines |= {"repl-diskless-sync-delay": "0", "shutdown-timeout": "0"}
+            if self.make is Make.REDIS62:
+                del lines["shutdown-timeout"]
+        if self.password:
+            lines |= {"requirepass": self.password, "masterauth": self.password}
+        if self.tls:
+            lines |= {"port": "0", "tls-port": str(self.port), "tls-auth-clients": "no"}
+            lines |= {
+                "tls-cert-file": str(self.tls.certificate),
+                "tls-key-file": str(self.tls.key),
+                "tls-ca-cert-file": str(self.tls.authority),
+            }
+        lines |= self._settings
+        return "".join(f"{name} {value}\n" for name, value in lines.items())
+
+    def _answers(self) -> bool:
+        # Another server may have taken the port just before ours: so ask for the process, too.
+        with (
+            contextlib.suppress(redis.RedisError, OSError),
+            self.impatient_client(decode_responses=True) as client,
+        ):
+            return bool(client.info("server")["process_id"] == self.process.pid)
+        return False
