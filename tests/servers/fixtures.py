@@ -7,13 +7,23 @@ server takes one of its own from `start_redis`.
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from tests.servers.available import Server, given_url, need
+from tests.servers.dynamo_servers import (
+    DynaliteServer,
+    DynamoEndpoint,
+    MotoServer,
+    dummy_credentials,
+    moto_in_process,
+)
 from tests.servers.redis_servers import Make, RedisEndpoint, RedisServer
 from tests.servers.tls import Certificates
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
 
 
 class StartRedis(Protocol):
@@ -76,3 +86,36 @@ def start_redis() -> Iterator[StartRedis]:
             return stack.enter_context(server)
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def moto_server() -> Iterator[DynamoEndpoint]:
+    """The emulator moto, over HTTP; credentials for it are in the environment from here on."""
+    yield from _shared_dynamo(Server.MOTO, MotoServer)
+
+
+@pytest.fixture(scope="session")
+def dynalite_server() -> Iterator[DynamoEndpoint]:
+    """The emulator dynalite; credentials for it are in the environment from here on."""
+    yield from _shared_dynamo(Server.DYNALITE, DynaliteServer)
+
+
+@pytest.fixture
+def moto_client() -> Iterator["DynamoDBClient"]:
+    """A client of the emulator moto inside this process, which all other clients reach as well."""
+    need(Server.MOTO, ours=True)
+    with moto_in_process() as client:
+        yield client
+
+
+def _shared_dynamo(
+    server: Server, ours: type[MotoServer | DynaliteServer]
+) -> Iterator[DynamoEndpoint]:
+    need(server)
+    endpoint = given_url(server)
+    with dummy_credentials():
+        if endpoint is not None:
+            yield DynamoEndpoint(endpoint)
+            return
+        with ours() as started:
+            yield started

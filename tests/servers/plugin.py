@@ -7,7 +7,16 @@ import pytest
 
 from tests.servers.available import LACKING
 
-_FIXTURES = frozenset({"redis62_server", "redis7_server", "start_redis", "valkey_server"})
+_FIXTURES = frozenset(
+    {
+        "dynalite_server",
+        "moto_server",
+        "redis62_server",
+        "redis7_server",
+        "start_redis",
+        "valkey_server",
+    }
+)
 _LACKING = re.compile(re.escape(LACKING) + r"(?P<server>\w+) \((?P<part>[^)]*)\)")
 
 

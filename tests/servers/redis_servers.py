@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self
 
 import redis
 from redis.backoff import NoBackoff
@@ -20,12 +19,9 @@ from redis.retry import Retry
 from typing_extensions import override
 
 from tests.servers.binaries import redis7_binary, redis62_binary, valkey_binary
-from tests.servers.ports import LOCALHOST, free_port
-from tests.servers.process import ServerDiedError, ServerProcess
+from tests.servers.controlled import ControlledServer
 from tests.servers.tls import Certificates
 
-_START_ATTEMPTS = 5
-_PORT_TAKEN = "address already in use"
 _NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -76,11 +72,8 @@ class RedisEndpoint:
         """Return a client that re-sends nothing and does not wait to reconnect."""
         return self.client(retry=Retry(NoBackoff(), 0), **options)
 
-    def stop(self) -> None:
-        """Leave the server alone: it is not ours."""
 
-
-class RedisServer(RedisEndpoint):
+class RedisServer(ControlledServer, RedisEndpoint):
     """One server of ours. As a context manager it runs within the block.
 
     Args:
@@ -107,17 +100,16 @@ class RedisServer(RedisEndpoint):
         sentinel: bool = False,
     ) -> None:
         self.make = Make(make)
+        name = f"{self.make}-sentinel" if sentinel else str(self.make)
+        ControlledServer.__init__(self, name)
+        RedisEndpoint.__init__(self, url="")
         self.password = password
         self.tls = tls
-        self.host = LOCALHOST
-        self.port = free_port()
-        self.process = ServerProcess(f"{self.make}-sentinel" if sentinel else str(self.make))
         self._file = self.process.folder / "server.conf"
         self._binary = binary_of(self.make)
         self._settings = dict(settings)
         self._durable = durable
         self._sentinel = sentinel
-        super().__init__(url="")
 
     @property
     @override
@@ -129,67 +121,24 @@ class RedisServer(RedisEndpoint):
             return f"redis://{address}/0"
         return f"rediss://{address}/0?ssl_ca_certs={self.tls.authority}"
 
-    @property
-    def address(self) -> tuple[str, int]:
-        """Host and port."""
-        return self.host, self.port
-
-    def start(self) -> Self:
-        """Start the server and wait until it answers; on another port if another took ours.
-
-        Raises:
-            ServerDiedError: It ended by itself, for another reason than its port.
-            TimeoutError: It does not answer.
-
-        """
-        for attempt in range(1, _START_ATTEMPTS + 1):
-            self._file.write_text(self._configuration())
-            try:
-                self._start_once()
-            except ServerDiedError as error:
-                if attempt == _START_ATTEMPTS or _PORT_TAKEN not in str(error).lower():
-                    raise
-                self.port = free_port()
-            else:
-                break
-        return self
+    @override
+    def prepare(self) -> None:
+        self._file.write_text(self._configuration())
 
     @override
-    def stop(self) -> None:
-        """End the server politely."""
-        self.process.stop()
+    def command(self) -> list[str | Path]:
+        """Return the program, with the file that `prepare` has written."""
+        return [self._binary, self._file, *(["--sentinel"] if self._sentinel else [])]
 
-    def kill(self) -> None:
-        """End the server as a crash would."""
-        self.process.kill()
-
-    def restart(self) -> None:
-        """Stop it if it runs, and start it on the same port; only a durable one keeps its data."""
-        # The file is not written anew: a sentinel keeps its own notes in it.
-        self.stop()
-        self._start_once()
-
-    def pause(self) -> None:
-        """Leave every connection open and answer nothing."""
-        self.process.pause()
-
-    def resume(self) -> None:
-        """End a pause."""
-        self.process.resume()
-
-    def __enter__(self) -> Self:
-        """Start the server."""
-        return self.start()
-
-    def __exit__(self, *exception: object) -> None:
-        """Stop the server."""
-        self.stop()
-
-    def _start_once(self) -> None:
-        command: list[str | Path] = [self._binary, self._file]
-        if self._sentinel:
-            command.append("--sentinel")
-        self.process.start(command, self._answers)
+    @override
+    def answers(self) -> bool:
+        # Another server may have taken the port just before ours: so ask for the process, too.
+        with (
+            contextlib.suppress(redis.RedisError, OSError),
+            self.impatient_client(decode_responses=True) as client,
+        ):
+            return bool(client.info("server")["process_id"] == self.process.pid)
+        return False
 
     def _configuration(self) -> str:
         lines = {"bind": self.host, "port": str(self.port), "dir": str(self.process.folder)}
@@ -209,12 +158,3 @@ class RedisServer(RedisEndpoint):
             }
         lines |= self._settings
         return "".join(f"{name} {value}\n" for name, value in lines.items())
-
-    def _answers(self) -> bool:
-        # Another server may have taken the port just before ours: so ask for the process, too.
-        with (
-            contextlib.suppress(redis.RedisError, OSError),
-            self.impatient_client(decode_responses=True) as client,
-        ):
-            return bool(client.info("server")["process_id"] == self.process.pid)
-        return False
