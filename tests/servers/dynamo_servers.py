@@ -105,9 +105,7 @@ class _HttpServer(ControlledServer, DynamoEndpoint):
         # Another server may have taken the port just before ours: so look at our process's sockets.
         with suppress(psutil.Error):
             sockets = psutil.Process(self.process.pid).net_connections("tcp4")
-            return any(
-                each.status == psutil.CONN_LISTEN and each.laddr[1] == self.port for each in sockets
-            )
+            return any(each.status == psutil.CONN_LISTEN and each.laddr[1] == self.port for each in sockets)
         return False
 
     def _speaks_http(self) -> bool:

@@ -108,9 +108,7 @@ def moto_client() -> Iterator["DynamoDBClient"]:
         yield client
 
 
-def _shared_dynamo(
-    server: Server, ours: type[MotoServer | DynaliteServer]
-) -> Iterator[DynamoEndpoint]:
+def _shared_dynamo(server: Server, ours: type[MotoServer | DynaliteServer]) -> Iterator[DynamoEndpoint]:
     need(server)
     endpoint = given_url(server)
     with dummy_credentials():

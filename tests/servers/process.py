@@ -48,9 +48,7 @@ class ServerProcess:
         """What the server wrote, from all its starts."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
-    def start(
-        self, command: Sequence[str | Path], ready: Callable[[], bool], *, cwd: Path | None = None
-    ) -> None:
+    def start(self, command: Sequence[str | Path], ready: Callable[[], bool], *, cwd: Path | None = None) -> None:
         """Start `command` in the server's folder and wait until `ready` says so.
 
         Raises:

@@ -18,9 +18,7 @@ IMPATIENT = Config(retries={"total_max_attempts": 1}, connect_timeout=1)
 
 
 @pytest.mark.parametrize(("server", "make"), [("moto", MotoServer), ("dynalite", DynaliteServer)])
-def test_emulator_answers_and_is_gone_after_its_stop(
-    server: str, make: type[MotoServer | DynaliteServer]
-) -> None:
+def test_emulator_answers_and_is_gone_after_its_stop(server: str, make: type[MotoServer | DynaliteServer]) -> None:
     """A started emulator keeps items with their conditions, and ends when stopped."""
     need(Server(server), ours=True)
     with make() as emulator:
@@ -78,9 +76,7 @@ def create_table(client: "DynamoDBClient", name: str) -> None:
         ],
         BillingMode="PAY_PER_REQUEST",
     )
-    client.get_waiter("table_exists").wait(
-        TableName=name, WaiterConfig={"Delay": 0, "MaxAttempts": 500}
-    )
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 0, "MaxAttempts": 500})
 
 
 def put_once(client: "DynamoDBClient", table: str) -> None:

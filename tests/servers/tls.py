@@ -37,9 +37,7 @@ def make_certificates() -> Certificates:
         .add_extension(_KEY_USAGE_OF_AUTHORITY, critical=True)
         .sign(authority_key, hashes.SHA256())
     )
-    names = x509.SubjectAlternativeName(
-        [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(LOCALHOST))]
-    )
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(LOCALHOST))])
     certificate = (
         _builder(_name("localhost"), authority_name, server_key)
         .add_extension(names, critical=False)
@@ -75,9 +73,7 @@ def _name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()

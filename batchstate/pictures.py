@@ -1,0 +1,134 @@
+"""Pictures of a lifecycle: a Mermaid diagram and an SVG, with the number of batches per state."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from batchstate.errors import InvalidValueError
+from batchstate.pictures_layout import Layout
+from batchstate.pictures_svg import draw
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from batchstate.lifecycle import Lifecycle
+
+__all__ = ["mermaid", "svg"]
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_OTHER = re.compile(r"[^\w .,()\u2026-]")
+# Words of the diagram's language, and names that every JavaScript object has.
+_TAKEN = frozenset(
+    """
+    acc accdescr acctitle as choice class classdef click constructor default direction end fork
+    hasownproperty hide href isprototypeof join left note of over propertyisenumerable right root
+    scale start state statediagram style title tolocalestring tostring valueof
+    """.split()
+)
+
+
+def mermaid(lifecycle: Lifecycle, counts: Mapping[str, int] | None = None) -> str:
+    """Draw a lifecycle as a Mermaid state diagram.
+
+    Args:
+        lifecycle: What to draw.
+        counts: How many batches are in each state; a state left out has none. States that are not
+            the lifecycle's own (a claim's, for instance) are told beside the diagram, if they have
+            any. Without it no numbers are shown.
+
+    Returns:
+        The text of a `stateDiagram-v2`, ending in a line break. The same lifecycle and counts give
+        the same text.
+
+    Raises:
+        InvalidValueError: A count is no whole number, or below zero.
+    """
+    counts = _checked(counts)
+    alias = _aliases(lifecycle.states)
+    lines = ["stateDiagram-v2", "    direction LR"]
+    for state in lifecycle.states:
+        label = state if counts is None else f"{state} ({counts.get(state, 0):,})"
+        if label != alias[state]:
+            lines.append(f'    state "{_escaped(label)}" as {alias[state]}')
+    lines.append(f"    [*] --> {alias[lifecycle.initial]}")
+    lines.extend(f"    {alias[source]} --> {alias[to]}" for source, to in lifecycle.moves)
+    lines.extend(f"    {alias[s]} --> [*]" for s in lifecycle.states if s in lifecycle.terminal)
+    lines.extend(f"    note right of {alias[state]} : {note}" for state, note in _notes(lifecycle).items())
+    lines.extend(f"    %% {_escaped(text)}" for text in _elsewhere(lifecycle, counts))
+    return "\n".join(lines) + "\n"
+
+
+def svg(lifecycle: Lifecycle, counts: Mapping[str, int] | None = None) -> str:
+    """Draw a lifecycle as an SVG that needs nothing else: no font, no script, no style sheet.
+
+    The states stand in columns, old before new. Lines to the same state run together on the way.
+    A move back is dashed. The start is a dot, an end has a double border. The colours follow the
+    reader's choice of light or dark.
+
+    Args:
+        lifecycle: What to draw.
+        counts: How many batches are in each state; a state left out has none. States that are not
+            the lifecycle's own (a claim's, for instance) are told below, if they have any. Without
+            it no numbers are shown.
+
+    Returns:
+        The text of an SVG file, ending in a line break. The same lifecycle and counts give the same
+        text.
+
+    Raises:
+        InvalidValueError: A count is no whole number, or below zero.
+    """
+    counts = _checked(counts)
+    order = (lifecycle.initial, *(s for s in lifecycle.ordered(lifecycle.states)))
+    notes = _notes(lifecycle)
+    layout = Layout.of(tuple(dict.fromkeys(order)), lifecycle.moves, notes=notes, counted=counts is not None)
+    return draw(
+        layout,
+        initial=lifecycle.initial,
+        terminal=lifecycle.terminal,
+        counts=counts,
+        notes=notes,
+        description=str(lifecycle),
+        below=_elsewhere(lifecycle, counts),
+    )
+
+
+def _checked(counts: Mapping[str, int] | None) -> Mapping[str, int] | None:
+    for state, count in (counts or {}).items():
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            raise InvalidValueError(f"the count of {state!r} is {count!r}. Give a whole number, 0 or more")
+    return counts
+
+
+def _notes(lifecycle: Lifecycle) -> dict[str, str]:
+    """Say of a state that claims end in it."""
+    if lifecycle.settled is not None and lifecycle.settled == lifecycle.abandoned:
+        return {lifecycle.settled: "ended claims go here"}
+    notes = {lifecycle.settled: "settled claims go here"}
+    notes[lifecycle.abandoned] = "abandoned claims go here"
+    return {state: note for state, note in notes.items() if state not in {None, note.split()[0]}}
+
+
+def _elsewhere(lifecycle: Lifecycle, counts: Mapping[str, int] | None) -> list[str]:
+    """Tell of batches in states that the picture does not have."""
+    others = {s: n for s, n in (counts or {}).items() if n and s not in lifecycle.states}
+    told = ", ".join(f"{state} {count:,}" for state, count in sorted(others.items()))
+    return [f"In other states: {told}"] if told else []
+
+
+def _aliases(states: tuple[str, ...]) -> dict[str, str]:
+    """Give each state an identifier that the diagram's language takes."""
+    aliases: dict[str, str] = {}
+    for number, state in enumerate(states, 1):
+        plain = _PLAIN.fullmatch(state) and state.lower() not in _TAKEN
+        alias = state if plain else f"state_{number}"
+        while not plain and alias in states:
+            alias += "_"
+        aliases[state] = alias
+    return aliases
+
+
+def _escaped(label: str) -> str:
+    """Write every sign that could mean something in the diagram as a character code."""
+    return _OTHER.sub(lambda sign: f"#{ord(sign.group())};", label)
