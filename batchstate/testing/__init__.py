@@ -1,9 +1,20 @@
 """For whoever tests on batchstate or writes an adapter for it: the fault store, the explorer, the contract as a suite.
 
-Needs the extra `testing`.
+Needs the extra `testing`. The author of an adapter inherits the suite and gives a fixture, see `Harness`:
+
+    class TestMine(StorageContract):
+        @pytest.fixture
+        def harness(self) -> Harness: ...
 """
 
-from batchstate.testing.faults import (
+import pytest
+
+# Before the imports: the asserts of the suite are to say what they compared, wherever it is used.
+pytest.register_assert_rewrite("batchstate.testing.contract")
+
+from batchstate.testing.clock import ManualClock  # noqa: E402
+from batchstate.testing.contract import StorageContract  # noqa: E402
+from batchstate.testing.faults import (  # noqa: E402
     WRITES,
     Call,
     Crash,
@@ -19,6 +30,7 @@ from batchstate.testing.faults import (
     stop_after,
     stop_before,
 )
+from batchstate.testing.harness import Harness  # noqa: E402
 
 __all__ = [
     "WRITES",
@@ -26,8 +38,11 @@ __all__ = [
     "Crash",
     "Fault",
     "FaultStore",
+    "Harness",
+    "ManualClock",
     "Record",
     "Stop",
+    "StorageContract",
     "crash_after",
     "crash_before",
     "drop_reply",

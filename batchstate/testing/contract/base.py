@@ -1,0 +1,78 @@
+"""What all modules of the suite share: the fixtures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from batchstate.testing.variants import alternating
+from batchstate.three_steps import ThreeSteps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from batchstate.storage import Storage
+    from batchstate.testing.harness import Harness
+
+__all__ = ["Contract", "Opener"]
+
+
+class Opener:
+    """Opens storages on the store under test and closes them all at the end."""
+
+    def __init__(self, harness: Harness, variant: str) -> None:
+        self._harness = harness
+        self._variant = variant
+        self._opened: list[Storage] = []
+
+    def __call__(self, queue: str = "q") -> Storage:
+        """Open a storage of `queue` that works in this test's way."""
+        store = self._harness.open(queue)
+        self._opened.append(store)
+        if self._variant == "three-step":
+            return ThreeSteps(store)
+        return alternating(store) if self._variant == "mixed" else store
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for store in self._opened:
+            store.close()
+
+
+class Contract:
+    """The fixtures of the suite. `harness` is the adapter's; see `batchstate.testing.Harness`.
+
+    Tests of the functions take `store`, and run three times: on the storage as it is (`fused`), with
+    its capabilities hidden (`three-step`), and with the two by turns on one store (`mixed`). Tests of
+    the protocol's own methods, which are the same in all three, take `plain`.
+    """
+
+    @pytest.fixture(params=["fused", "three-step", "mixed"])
+    def variant(self, request: pytest.FixtureRequest) -> str:
+        """Name the way in which the test's storages work."""
+        return cast("str", request.param)
+
+    @pytest.fixture
+    def opened(self, harness: Harness, variant: str) -> Iterator[Opener]:
+        """Open storages that work in the way `variant` says."""
+        opener = Opener(harness, variant)
+        yield opener
+        opener.close()
+
+    @pytest.fixture
+    def store(self, opened: Opener) -> Storage:
+        """Open a storage of queue `q` that works in the way `variant` says."""
+        return opened()
+
+    @pytest.fixture
+    def opened_plain(self, harness: Harness) -> Iterator[Opener]:
+        """Open storages as they are."""
+        opener = Opener(harness, "fused")
+        yield opener
+        opener.close()
+
+    @pytest.fixture
+    def plain(self, opened_plain: Opener) -> Storage:
+        """Open a storage of queue `q` as it is."""
+        return opened_plain()

@@ -1,0 +1,49 @@
+"""The memory adapter keeps the contract."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from typing_extensions import override
+
+from batchstate.storage import AtomicCreates, AtomicMoves, SnapshotListing
+from batchstate.testing import Harness, StorageContract
+from batchstate.wire import BatchRow
+from batchstate_memory import MemoryStorage, MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class MemoryHarness(Harness):
+    """A store in this process's memory."""
+
+    capabilities = frozenset({AtomicMoves, AtomicCreates, SnapshotListing})
+    sees_rows = True
+    scale = 5_000
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = MemoryStore()
+
+    @override
+    def open(self, queue: str = "q") -> MemoryStorage:
+        return MemoryStorage(queue, self.store, clock=self.clock)
+
+    @override
+    def plant(self, queue: str, batch_id: str, values: Sequence[object]) -> None:
+        self.store.rows(queue).batches[batch_id] = BatchRow._make(values)
+
+    @override
+    def lose(self, queue: str, batch_id: str) -> None:
+        del self.store.rows(queue).batches[batch_id]
+
+
+class TestMemory(StorageContract):
+    """The contract on memory."""
+
+    @pytest.fixture
+    def harness(self) -> MemoryHarness:
+        """Open an empty store."""
+        return MemoryHarness()
