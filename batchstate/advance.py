@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from batchstate.entities import Attributes, Batch, Step
+from batchstate.entities import Attributes, Batch, Step, StepOutcome
 from batchstate.errors import (
     BatchStateError,
     InvalidLifecycleError,
@@ -128,7 +128,7 @@ def _check_message(to: str, source: str | None, entered: int | None, lifecycle: 
         raise InvalidLifecycleError(msg)
 
 
-def _judge(row: Batch, to: str, source: str | None, entered: int | None, lifecycle: Lifecycle | None) -> str:
+def _judge(row: Batch, to: str, source: str | None, entered: int | None, lifecycle: Lifecycle | None) -> StepOutcome:
     """Answer what the message amounts to for this row; raises `VersionMismatchError` where it is ahead of it."""
     if entered is not None:
         ahead, due = row.entered < entered, row.entered == entered and row.state != to

@@ -7,7 +7,7 @@ makes a `datetime` of one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
 import attrs
 from attrs import field, frozen
@@ -15,9 +15,11 @@ from attrs import field, frozen
 from batchstate.marks import mark_at
 from batchstate.moves import Move, read_moves
 
-__all__ = ["Association", "Batch", "Found", "History", "MembershipRecord", "RowMemory", "Step"]
+__all__ = ["Association", "Batch", "Found", "History", "MembershipRecord", "RowMemory", "Step", "StepOutcome"]
 
 Attributes: TypeAlias = Mapping[str, Any]
+
+StepOutcome: TypeAlias = Literal["moved", "already", "stale"]
 
 
 class History(Sequence[Move]):
@@ -172,7 +174,7 @@ class Step(NamedTuple):
     """
 
     batch: Batch
-    outcome: str
+    outcome: StepOutcome
 
 
 class Found(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -124,6 +125,44 @@ def test_extras_are_the_documented_ones(metadata: Message) -> None:
         "redis",
         "testing",
     }
+
+
+# What a part of the house may import besides the standard library and what stands below it.
+_BASE = {"attrs", "batchstate", "pydantic", "pydantic_core", "typing_extensions", "uuid6"}
+_MAY_IMPORT = {
+    "batchstate": _BASE,
+    "batchstate/cli": _BASE | {"pydantic_settings", "rich", "typer"},
+    "batchstate/testing": _BASE | {"greenlet", "hypothesis", "pytest"},
+    "adapters/batchstate_memory": _BASE | {"batchstate_memory"},
+    "adapters/batchstate_sqlite": _BASE | {"batchstate_sqlite"},
+    "adapters/batchstate_redis": _BASE | {"batchstate_redis", "redis", "stamina"},
+    "adapters/batchstate_dynamodb": _BASE | {"batchstate_dynamodb", "boto3", "botocore", "stamina"},
+}
+
+
+def _imports(file: Path) -> set[str]:
+    """The packages outside the standard library that a file imports anywhere, also lazily."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module)
+    return {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("part", _MAY_IMPORT)
+def test_every_import_is_of_something_that_is_declared(part: str) -> None:
+    """A part imports what its extra brings, never what only happens to be installed beside it."""
+    inner = [other for other in _MAY_IMPORT if other.startswith(f"{part}/")]
+    undeclared = {
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in (ROOT / part).rglob("*.py")
+        if not any(file.is_relative_to(ROOT / other) for other in inner)
+        for name in _imports(file) - _MAY_IMPORT[part]
+    }
+
+    assert undeclared == set()
 
 
 def _run_python(program: str) -> str:
