@@ -2,7 +2,7 @@
 
 Each is started when the first test asks for it, once per test process, and shared by all tests of
 it: so every test takes a queue name or a prefix of its own. A test that stops, pauses or changes a
-server takes one of its own from `start_redis`.
+server takes one of its own from `start_redis`, or a breakable one, which is healed after it.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from tests.servers.available import Server, given_url, need
+from tests.servers.cluster import ClusterEndpoint, ValkeyCluster
 from tests.servers.dynamo_servers import (
     DynaliteServer,
     DynamoEndpoint,
@@ -20,6 +21,7 @@ from tests.servers.dynamo_servers import (
     moto_in_process,
 )
 from tests.servers.redis_servers import Make, RedisEndpoint, RedisServer
+from tests.servers.sentinel import RedisSentinel, SentinelEndpoint
 from tests.servers.tls import Certificates
 
 if TYPE_CHECKING:
@@ -67,6 +69,56 @@ def redis7_server() -> Iterator[RedisEndpoint]:
 def redis62_server() -> Iterator[RedisEndpoint]:
     """A Redis 6.2 server: the oldest that is supported."""
     yield from _shared(Server.REDIS62)
+
+
+@pytest.fixture(scope="session")
+def our_valkey_cluster() -> Iterator[ValkeyCluster]:
+    """The cluster that this run has started; tests take one of the next two."""
+    need(Server.CLUSTER, ours=True)
+    with ValkeyCluster() as ours:
+        yield ours
+
+
+@pytest.fixture(scope="session")
+def valkey_cluster(request: pytest.FixtureRequest) -> ClusterEndpoint:
+    """A Valkey cluster of three primaries with a replica each."""
+    url = given_url(Server.CLUSTER)
+    if url is not None:
+        return ClusterEndpoint(url)
+    ours: ValkeyCluster = request.getfixturevalue("our_valkey_cluster")
+    return ours
+
+
+@pytest.fixture
+def breakable_cluster(our_valkey_cluster: ValkeyCluster) -> Iterator[ValkeyCluster]:
+    """A cluster whose nodes the test may kill; all of them run again when it has ended."""
+    yield our_valkey_cluster
+    our_valkey_cluster.heal()
+
+
+@pytest.fixture(scope="session")
+def our_redis_sentinel() -> Iterator[RedisSentinel]:
+    """The watched servers that this run has started; tests take one of the next two."""
+    need(Server.SENTINEL, ours=True)
+    with RedisSentinel() as ours:
+        yield ours
+
+
+@pytest.fixture(scope="session")
+def redis_sentinel(request: pytest.FixtureRequest) -> SentinelEndpoint:
+    """A Redis primary with a replica, watched by three sentinels."""
+    url = given_url(Server.SENTINEL)
+    if url is not None:
+        return SentinelEndpoint(url)
+    ours: RedisSentinel = request.getfixturevalue("our_redis_sentinel")
+    return ours
+
+
+@pytest.fixture
+def breakable_sentinel(our_redis_sentinel: RedisSentinel) -> Iterator[RedisSentinel]:
+    """Watched servers that the test may kill; all of them run again when it has ended."""
+    yield our_redis_sentinel
+    our_redis_sentinel.heal()
 
 
 @pytest.fixture

@@ -11,9 +11,13 @@ _FIXTURES = frozenset(
     {
         "dynalite_server",
         "moto_server",
+        "our_redis_sentinel",
+        "our_valkey_cluster",
+        "redis_sentinel",
         "redis62_server",
         "redis7_server",
         "start_redis",
+        "valkey_cluster",
         "valkey_server",
     }
 )
@@ -38,5 +42,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     terminalreporter.section("servers that were lacking", yellow=True)
     for (server, part), tests in sorted(lacking.items()):
-        terminalreporter.line(f"{server}: {tests} tests skipped, {part}", yellow=True)
+        terminalreporter.line(f"{server}: {part}; tests skipped: {tests}", yellow=True)
     terminalreporter.line("BATCHSTATE_REQUIRE=all makes each of them a failure", yellow=True)

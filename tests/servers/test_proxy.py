@@ -55,9 +55,7 @@ def test_dropped_reply_is_of_a_request_that_was_applied(
     assert client.incrby("a") == 2
 
 
-def test_retrying_client_applies_twice_when_a_reply_is_dropped(
-    server: RedisServer, proxy: DroppingProxy
-) -> None:
+def test_retrying_client_applies_twice_when_a_reply_is_dropped(server: RedisServer, proxy: DroppingProxy) -> None:
     """A client that re-sends by itself shows that exactly one reply was dropped."""
     retry = Retry(NoBackoff(), 3)
     with redis.Redis.from_url(proxy.through(server.url), retry=retry) as client:
@@ -67,9 +65,7 @@ def test_retrying_client_applies_twice_when_a_reply_is_dropped(
     assert proxy.names() == ["SET", "INCRBY", "INCRBY"]
 
 
-def test_lost_request_is_not_applied(
-    server: RedisServer, proxy: DroppingProxy, client: redis.Redis
-) -> None:
+def test_lost_request_is_not_applied(server: RedisServer, proxy: DroppingProxy, client: redis.Redis) -> None:
     """A request that is lost never reaches the server."""
     proxy.drop_next_request("INCRBY")
     with pytest.raises(redis.ConnectionError):
@@ -86,9 +82,7 @@ def test_proxy_answers_in_the_servers_stead(proxy: DroppingProxy, client: redis.
     assert client.get("a") is None
 
 
-def test_each_command_is_a_round_trip_and_a_pipeline_is_one(
-    proxy: DroppingProxy, client: redis.Redis
-) -> None:
+def test_each_command_is_a_round_trip_and_a_pipeline_is_one(proxy: DroppingProxy, client: redis.Redis) -> None:
     """Round trips are counted as a client waits for them, connecting not included."""
     client.set("a", 1)
     client.get("a")
@@ -103,9 +97,7 @@ def test_each_command_is_a_round_trip_and_a_pipeline_is_one(
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
-def test_large_replies_come_through_whole(
-    server: RedisServer, proxy: DroppingProxy, protocol: int
-) -> None:
+def test_large_replies_come_through_whole(server: RedisServer, proxy: DroppingProxy, protocol: int) -> None:
     """Requests and replies longer than any buffer pass unchanged, in both protocols."""
     large = bytes(range(256)) * 8_000
     with redis.Redis.from_url(proxy.through(server.url), protocol=protocol) as client:
@@ -150,9 +142,7 @@ def test_replies_are_delayed_side_by_side(proxy: DroppingProxy, client: redis.Re
 
 
 @pytest.mark.parametrize("fixture", ["moto_server", "dynalite_server"])
-def test_dynamodb_write_is_applied_though_its_reply_is_dropped(
-    fixture: str, request: pytest.FixtureRequest
-) -> None:
+def test_dynamodb_write_is_applied_though_its_reply_is_dropped(fixture: str, request: pytest.FixtureRequest) -> None:
     """Over HTTP, too, the dropped reply is of an applied write, which boto3 sends again."""
     emulator: DynamoEndpoint = request.getfixturevalue(fixture)
     host, _, port = emulator.endpoint.removeprefix("http://").partition(":")
