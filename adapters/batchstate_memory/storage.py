@@ -19,6 +19,7 @@ from batchstate.names import check_name
 from batchstate.storage import Kind, Outcome, Page, Swap, Unreadable, judge_creation, judge_swap
 from batchstate.times import Clock, wall_clock
 from batchstate.wire import BatchRow, check_association, check_record, decode_batch, encode_each
+from batchstate_memory.jobs import MemoryJobs
 from batchstate_memory.store import MemoryStore, QueueRows
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _named: dict[str, MemoryStore] = {}
 _named_lock = Lock()
 
 
-class MemoryStorage:
+class MemoryStorage(MemoryJobs):
     """One queue of an in-memory store.
 
     Args:

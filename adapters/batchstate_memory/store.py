@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from threading import RLock
+from threading import Condition, RLock
 from typing import TYPE_CHECKING
+
+from batchstate_memory.job_rows import JobRows
 
 if TYPE_CHECKING:
     from batchstate.wire import BatchRow
@@ -53,6 +55,7 @@ class QueueRows:
         """Request ID to batch ID to outcome: the associations."""
         self.retired: list[tuple[int, str]] = []
         """`(retired_at, batch ID)`, sorted."""
+        self.jobs = JobRows()
 
     def bucket(self, state: str) -> Bucket:
         """Answer the bucket of a state, made where there is none."""
@@ -83,6 +86,8 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.lock = RLock()
+        self.work = Condition(self.lock)
+        """Is notified when jobs may have become claimable."""
         self.queues: dict[str, QueueRows] = {}
 
     def rows(self, queue: str) -> QueueRows:
