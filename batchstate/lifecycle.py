@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
-from typing_extensions import override
 
 from batchstate import pictures
 from batchstate.errors import InvalidTransitionError, InvalidValueError
@@ -219,16 +218,13 @@ class Lifecycle:
         """Return a new mapping of lists and texts, fit for JSON and TOML, for `from_mapping`."""
         return write_mapping(self._draft())
 
-    @override
     def __str__(self) -> str:
         """Return the text from which `parse` makes an equal lifecycle."""
         return write_text(self._draft())
 
-    @override
     def __repr__(self) -> str:
         return f"{type(self).__name__}.parse({str(self)!r})"
 
-    @override
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what was declared; the tables are made anew on the other side."""
         make = partial(type(self), self.states, self.moves, initial=self.initial)

@@ -202,8 +202,6 @@ def _plan(
             msg = "complete=True also reads the states that can precede those asked for: give the lifecycle"
             raise InvalidLifecycleError(msg)
         return asked, asked, ()
-    for state in asked:
-        lifecycle.check_state(state)
     buckets = lifecycle.ordered({*asked, *lifecycle.preceding(asked)} if complete else asked)
     return lifecycle.ordered(asked), buckets, buckets[:-1] if lifecycle.any_cycle(buckets) else ()
 

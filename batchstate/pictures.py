@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["mermaid", "svg"]
 
+_OTHER_STATES = "In other states"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _OTHER = re.compile(r"[^\w .,()\u2026-]")
-# Words of the diagram's language, and names that every JavaScript object has.
-_TAKEN = frozenset(
-    """
-    acc accdescr acctitle as choice class classdef click constructor default direction end fork
-    hasownproperty hide href isprototypeof join left note of over propertyisenumerable right root
-    scale start state statediagram style title tolocalestring tostring valueof
-    """.split()
+# Words of the diagram's language, names that every JavaScript object has, and those that we or the renderer make.
+_TAKEN = re.compile(
+    "acc|accdescr|acctitle|as|choice|class|classdef|click|constructor|default|direction|end|fork"
+    "|hasownproperty|hide|href|isprototypeof|join|left|note|of|over|propertyisenumerable|right"
+    "|root.*|scale|start|state.*|style|title|tolocalestring|tostring|valueof",
+    re.IGNORECASE,
 )
 
 
@@ -55,7 +55,7 @@ def mermaid(lifecycle: Lifecycle, counts: Mapping[str, int] | None = None) -> st
     lines.extend(f"    {alias[source]} --> {alias[to]}" for source, to in lifecycle.moves)
     lines.extend(f"    {alias[s]} --> [*]" for s in lifecycle.states if s in lifecycle.terminal)
     lines.extend(f"    note right of {alias[state]} : {note}" for state, note in _notes(lifecycle).items())
-    lines.extend(f"    %% {_escaped(text)}" for text in _elsewhere(lifecycle, counts))
+    lines.extend(f"    %% {_OTHER_STATES}: {_escaped(text)}" for text in _elsewhere(lifecycle, counts))
     return "\n".join(lines) + "\n"
 
 
@@ -82,7 +82,7 @@ def svg(lifecycle: Lifecycle, counts: Mapping[str, int] | None = None) -> str:
     counts = _checked(counts)
     order = (lifecycle.initial, *(s for s in lifecycle.ordered(lifecycle.states)))
     notes = _notes(lifecycle)
-    layout = Layout.of(tuple(dict.fromkeys(order)), lifecycle.moves, notes=notes, counted=counts is not None)
+    layout = Layout.of(tuple(dict.fromkeys(order)), lifecycle.moves, notes=notes, counts=counts)
     return draw(
         layout,
         initial=lifecycle.initial,
@@ -90,13 +90,14 @@ def svg(lifecycle: Lifecycle, counts: Mapping[str, int] | None = None) -> str:
         counts=counts,
         notes=notes,
         description=str(lifecycle),
-        below=_elsewhere(lifecycle, counts),
+        below=[f"{_OTHER_STATES}: {told}" for told in _elsewhere(lifecycle, counts)],
     )
 
 
 def _checked(counts: Mapping[str, int] | None) -> Mapping[str, int] | None:
     for state, count in (counts or {}).items():
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        # A bool is an int, but no count.
+        if type(count) is not int or count < 0:
             raise InvalidValueError(f"the count of {state!r} is {count!r}. Give a whole number, 0 or more")
     return counts
 
@@ -114,19 +115,15 @@ def _elsewhere(lifecycle: Lifecycle, counts: Mapping[str, int] | None) -> list[s
     """Tell of batches in states that the picture does not have."""
     others = {s: n for s, n in (counts or {}).items() if n and s not in lifecycle.states}
     told = ", ".join(f"{state} {count:,}" for state, count in sorted(others.items()))
-    return [f"In other states: {told}"] if told else []
+    return [told] if told else []
 
 
 def _aliases(states: tuple[str, ...]) -> dict[str, str]:
     """Give each state an identifier that the diagram's language takes."""
-    aliases: dict[str, str] = {}
-    for number, state in enumerate(states, 1):
-        plain = _PLAIN.fullmatch(state) and state.lower() not in _TAKEN
-        alias = state if plain else f"state_{number}"
-        while not plain and alias in states:
-            alias += "_"
-        aliases[state] = alias
-    return aliases
+    return {
+        state: state if _PLAIN.fullmatch(state) and not _TAKEN.fullmatch(state) else f"state_{number}"
+        for number, state in enumerate(states, 1)
+    }
 
 
 def _escaped(label: str) -> str:

@@ -88,7 +88,7 @@ class Layout:
         moves: Sequence[tuple[str, str]],
         *,
         notes: Mapping[str, str],
-        counted: bool,
+        counts: Mapping[str, int] | None,
     ) -> Layout:
         """Lay a lifecycle out.
 
@@ -96,14 +96,17 @@ class Layout:
             order: The states, old before new.
             moves: The allowed moves.
             notes: What is to be said below the name of some states.
-            counted: Whether each state shows a number below its name.
+            counts: The number to show below each name, or `None` for no numbers.
 
         Returns:
             The places.
         """
         plan = _Plan.of(order, moves)
         _untangle(plan)
-        sizes = {s: _size(s, notes.get(s, ""), counted=counted) for s in order}
+        numbers = {state: f"{(counts or {}).get(state, 0):,}" for state in order}
+        sizes = {
+            state: _size(state, notes.get(state, ""), numbers[state] if counts is not None else "") for state in order
+        }
         return _placed(plan, sizes, _heights(plan, sizes))
 
 
@@ -124,9 +127,10 @@ def _columns(text: str) -> int:
     return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
 
 
-def _size(state: str, note: str, *, counted: bool) -> tuple[float, float]:
-    width = max(_columns(shortened(state)) * _SIGN, _columns(note) * _SIGN * 0.78) + 28
-    return max(width, 76.0), 38.0 + 18 * counted + 15 * bool(note)
+def _size(state: str, note: str, number: str) -> tuple[float, float]:
+    """Return the width and height of a state's box."""
+    signs = max(_columns(shortened(state)), _columns(note) * 0.78, len(number) * 1.2)
+    return max(signs * _SIGN + 28, 76.0), 38.0 + 18 * bool(number) + 15 * bool(note)
 
 
 @define
@@ -147,11 +151,9 @@ class _Plan:
         # The main line comes first, so that it begins on top.
         main: dict[Item, None] = {}
         at = order[0]
-        seen = {at}
         while ahead := [to for source, to in moves if source == at and rank[to] > rank[at]]:
             main.update(dict.fromkeys(plan.way(at, ahead[0], column)))
             at = ahead[0]
-            seen.add(at)
         main.update({("state", order[0]): None})
         plan.main = frozenset(main)
         for state in order:
@@ -337,8 +339,9 @@ def _settle_column(plan: _Plan, number: int, y: dict[tuple[int, Item], float], h
             pool = ((mean * heavy + pool[0] * pool[1]) / total, total, many + pool[2])
         pools.append(pool)
     means = [mean for mean, _, many in pools for _ in range(many)]
+    drift = next((means[i] + offsets[i] for i, item in enumerate(items) if item in plan.main), 0.0)
     for item, mean, offset in zip(items, means, offsets, strict=True):
-        y[number, item] = mean + offset
+        y[number, item] = mean + offset - drift
 
 
 def _placed(
@@ -355,26 +358,23 @@ def _placed(
         edges.append((left, left + width))
         for item in items:
             if item[0] == "state":
-                wide, high = sizes[item[1]]
-                x = left + (width - wide) / 2
-                boxes[item] = Box(item[1], shortened(item[1]), x, y[number, item], wide, high)
+                height = sizes[item[1]][1]
+                boxes[item] = Box(item[1], shortened(item[1]), left, y[number, item], width, height)
         left += width + _COLUMN_GAP
     lines: list[Line] = []
     for gap, links in enumerate(plan.links):
         for a, b, back in links:
             y_a, y_b = y[gap, a], y[gap + 1, b]
-            start, end = (edges[gap][1], y_a), (edges[gap + 1][0], y_b)
-            points = [start, end]
-            if a in boxes:
-                port = _port(boxes[a], y_b, back=back)
-                points[0] = (edges[gap][1], port)
-                points.insert(0, (boxes[a].x + boxes[a].width, port))
-            else:
+            points = [(edges[gap][1], y_a), (edges[gap + 1][0], y_b)]
+            if a not in boxes:
                 points.insert(0, (edges[gap][0], y_a))
-            if b in boxes:
-                port = _port(boxes[b], y_a, back=back)
-                points[-1] = (edges[gap + 1][0], port)
-                points.append((boxes[b].x, port))
+            elif back:
+                points[0] = (edges[gap][1], _port(boxes[a], y_b - y_a))
+            if b in boxes and back:
+                # Between two boxes both ends shift to one side, so that the way back runs beside
+                # the way there.
+                side = y_b - y_a if a in boxes else y_a - y_b
+                points[-1] = (edges[gap + 1][0], _port(boxes[b], side))
             lines.append(Line(tuple(points), back, arrow=(a if back else b) in boxes))
     tops = [box.y - box.height / 2 for box in boxes.values()]
     bottoms = [box.y + box.height / 2 for box in boxes.values()]
@@ -388,8 +388,6 @@ def _placed(
     )
 
 
-def _port(box: Box, other: float, *, back: bool) -> float:
-    """Return the height at which a line meets a box: moves back a little off the middle."""
-    if not back:
-        return box.y
-    return box.y + (box.height / 4 if other >= box.y else -box.height / 4)
+def _port(box: Box, side: float) -> float:
+    """Return the height at which a move back meets a box: off the middle, to the given side."""
+    return box.y + (box.height / 4 if side > -1 else -box.height / 4)
