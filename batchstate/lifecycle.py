@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 from batchstate import pictures
 from batchstate.errors import InvalidTransitionError, InvalidValueError
@@ -36,6 +36,14 @@ __all__ = ["RESERVED_STATES", "Lifecycle"]
 
 
 _CLAIMS_ONLY = "only a claim moves a batch into or out of it"
+
+
+def _first(made: Lifecycle) -> str:
+    return made.states[0] if made.states else ""
+
+
+def _without_way_out(made: Lifecycle) -> frozenset[str]:
+    return ends_of(made.states, made.moves)
 
 
 @frozen(repr=False, cache_hash=True)
@@ -71,20 +79,14 @@ class Lifecycle:
 
     states: tuple[str, ...] = field(converter=as_names)
     moves: tuple[tuple[str, str], ...] = field(converter=as_moves)
-    initial: str = field(kw_only=True)
-    terminal: frozenset[str] = field(kw_only=True, converter=as_name_set)
+    initial: str = field(kw_only=True, default=Factory(_first, takes_self=True))
+    terminal: frozenset[str] = field(
+        kw_only=True, converter=as_name_set, default=Factory(_without_way_out, takes_self=True)
+    )
     settled: str | None = field(kw_only=True, default=None)
     abandoned: str | None = field(kw_only=True, default=None)
     _ways: Mapping[str, tuple[str, ...]] = field(init=False, eq=False)
     _graph: Graph = field(init=False, eq=False)
-
-    @initial.default
-    def _first(self) -> str:
-        return self.states[0] if self.states else ""
-
-    @terminal.default
-    def _without_way_out(self) -> frozenset[str]:
-        return ends_of(self.states, self.moves)
 
     def __attrs_post_init__(self) -> None:
         """Check everything and make the tables."""

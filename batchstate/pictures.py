@@ -104,11 +104,10 @@ def _checked(counts: Mapping[str, int] | None) -> Mapping[str, int] | None:
 
 def _notes(lifecycle: Lifecycle) -> dict[str, str]:
     """Say of a state that claims end in it."""
-    if lifecycle.settled is not None and lifecycle.settled == lifecycle.abandoned:
-        return {lifecycle.settled: "ended claims go here"}
-    notes = {lifecycle.settled: "settled claims go here"}
-    notes[lifecycle.abandoned] = "abandoned claims go here"
-    return {state: note for state, note in notes.items() if state not in {None, note.split()[0]}}
+    ends = {"settled": lifecycle.settled, "abandoned": lifecycle.abandoned}
+    if lifecycle.settled == lifecycle.abandoned:
+        ends = {"ended": lifecycle.settled}
+    return {state: f"{how} claims go here" for how, state in ends.items() if state and state != how}
 
 
 def _elsewhere(lifecycle: Lifecycle, counts: Mapping[str, int] | None) -> list[str]:

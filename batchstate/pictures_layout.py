@@ -247,12 +247,17 @@ def _untangle(plan: _Plan) -> None:
                 cut = (0, len(aside), (len(aside) + 1) // 2, len(aside) // 2)[beginning]
                 plan.columns[number] = aside[:cut] + on_main + aside[cut:]
             plan.renumber(number)
+        seen: list[list[list[Item]]] = []
         for _ in range(_SWEEPS):
             _sweep(plan)
             _swap(plan)
+            now = [list(items) for items in plan.columns]
             found = plan.tangle()
             if best is None or found < best[0]:
-                best = (found, [list(items) for items in plan.columns])
+                best = (found, now)
+            if now in seen:
+                break
+            seen.append(now)
     if best is not None:
         plan.columns = best[1]
     for number in range(len(plan.columns)):

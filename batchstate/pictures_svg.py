@@ -18,6 +18,7 @@ _MARGIN = 16.0
 _START = 34.0  # room for the dot and its arrow
 _HEAD = 8.0  # the length of an arrowhead
 _LINE_BELOW = 22.0
+_ASIDE = 14.0
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # Everything is under one class, so that the picture can stand inside a page.
@@ -118,7 +119,8 @@ def _line(line: Line) -> str:
         if abs(y_a - y_b) < 1:
             path += f"L{_n(x_b)} {_n(y_b)}"
         else:
-            bend = (x_a + x_b) / 2
+            # A way back bends a little before the way there, which it may run beside.
+            bend = (x_a + x_b) / 2 - _ASIDE * line.back
             path += f"C{_n(bend)} {_n(y_a)} {_n(bend)} {_n(y_b)} {_n(x_b)} {_n(y_b)}"
     return f'<path class="line{" back" if line.back else ""}" d="{path}"/>'
 
