@@ -27,11 +27,13 @@ from batchstate.errors import (
     BatchStateError,
     CorruptRowError,
     InvalidTransitionError,
+    InvalidValueError,
     NotFoundError,
     UnsupportedFormatError,
     VersionMismatchError,
 )
 from batchstate.marks import mark_at
+from batchstate.wire import check_version
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -86,10 +88,25 @@ class Swap:
             may have reached the same version by another history.
         after: the batch as it shall be: one version up, with this write's mark as the last of its
             marks.
+
+    Raises:
+        InvalidValueError: the two are not the same batch one version apart, so that no write could
+            lower a version or skip one.
     """
 
     before: Batch
     after: Batch
+
+    def __attrs_post_init__(self) -> None:
+        """Check that the two belong together."""
+        before, after = self.before, self.after
+        check_version(before.version, "version")
+        if (after.id, after.queue, after.version) != (before.id, before.queue, before.version + 1):
+            msg = (
+                f"a swap leads from one version of a batch to the next, not from {before.id!r} of {before.queue!r} at "
+                f"{before.version} to {after.id!r} of {after.queue!r} at {after.version}"
+            )
+            raise InvalidValueError(msg)
 
 
 @runtime_checkable

@@ -95,7 +95,8 @@ def encode_batch(batch: Batch, queue: str, *, most: int | None = None) -> BatchR
     Raises:
         QueueMismatchError: the batch belongs to another queue.
         InvalidNameError: one of its names is none.
-        InvalidValueError: its version is no positive int, or its attributes are not JSON.
+        InvalidValueError: its version is no positive int, it carries no mark of that version, or its
+            attributes are not JSON.
         TooLargeError: the row would be larger than `most`.
     """
     _check_queue(batch.queue, queue, f"batch {batch.id!r}")
@@ -103,6 +104,9 @@ def encode_batch(batch: Batch, queue: str, *, most: int | None = None) -> BatchR
     check_name("state", batch.state)
     check_version(batch.version, "version")
     check_version(batch.entered, "entered")
+    if not batch.marks.rpartition(" ")[2].startswith(f"{batch.version}:"):
+        msg = f"batch {batch.id!r} carries no mark of its version {batch.version}; create_batch and transition give one"
+        raise InvalidValueError(msg)
     row = BatchRow(
         FORMAT,
         batch.id,

@@ -49,6 +49,7 @@ class Harness(ABC):
             batch.
         scale: how many rows the tests of large numbers may use. Servers take thousands, emulators
             hundreds.
+        largest: how many bytes a row may have, `None` where there is no limit worth a test.
         examples: how many random cases a property is tried with.
         threads: how many threads the tests of races may use.
         clock: the clock that its storages are to be opened with.
@@ -57,6 +58,7 @@ class Harness(ABC):
     capabilities: ClassVar[frozenset[type]] = frozenset()
     sees_rows: ClassVar[bool] = False
     scale: ClassVar[int] = 2_000
+    largest: ClassVar[int | None] = None
     examples: ClassVar[int] = 25
     threads: ClassVar[int] = 8
 

@@ -1,12 +1,15 @@
 """The contract of a storage, one module a subject; `StorageContract` inherits them all."""
 
 from batchstate.testing.contract.capabilities import Capabilities
+from batchstate.testing.contract.creation import Creation, PrimitiveCreation
 
 __all__ = ["StorageContract"]
 
 
 class StorageContract(
     Capabilities,
+    Creation,
+    PrimitiveCreation,
 ):
     """Every promise of `batchstate.storage.Storage` and of the functions over it, for one adapter.
 

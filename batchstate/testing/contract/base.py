@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from batchstate.testing.faults import Fault, FaultStore
 from batchstate.testing.variants import alternating
 from batchstate.three_steps import ThreeSteps
 
@@ -26,10 +27,12 @@ class Opener:
         self._variant = variant
         self._opened: list[Storage] = []
 
-    def __call__(self, queue: str = "q") -> Storage:
-        """Open a storage of `queue` that works in this test's way."""
+    def __call__(self, queue: str = "q", *faults: Fault) -> Storage:
+        """Open a storage of `queue` that works in this test's way, with these faults around its primitive calls."""
         store = self._harness.open(queue)
         self._opened.append(store)
+        if faults:
+            store = FaultStore(store, *faults)
         if self._variant == "three-step":
             return ThreeSteps(store)
         return alternating(store) if self._variant == "mixed" else store
@@ -45,7 +48,9 @@ class Contract:
 
     Tests of the functions take `store`, and run three times: on the storage as it is (`fused`), with
     its capabilities hidden (`three-step`), and with the two by turns on one store (`mixed`). Tests of
-    the protocol's own methods, which are the same in all three, take `plain`.
+    the protocol's own methods, which are the same in all three, take `plain`. What a worker does in
+    three steps, and where it can be stopped, is done by `opened_steps`, whatever way of working the
+    test looks at it with.
     """
 
     @pytest.fixture(params=["fused", "three-step", "mixed"])
@@ -56,9 +61,7 @@ class Contract:
     @pytest.fixture
     def opened(self, harness: Harness, variant: str) -> Iterator[Opener]:
         """Open storages that work in the way `variant` says."""
-        opener = Opener(harness, variant)
-        yield opener
-        opener.close()
+        yield from _opener(harness, variant)
 
     @pytest.fixture
     def store(self, opened: Opener) -> Storage:
@@ -68,11 +71,25 @@ class Contract:
     @pytest.fixture
     def opened_plain(self, harness: Harness) -> Iterator[Opener]:
         """Open storages as they are."""
-        opener = Opener(harness, "fused")
-        yield opener
-        opener.close()
+        yield from _opener(harness, "fused")
 
     @pytest.fixture
     def plain(self, opened_plain: Opener) -> Storage:
         """Open a storage of queue `q` as it is."""
         return opened_plain()
+
+    @pytest.fixture
+    def opened_steps(self, harness: Harness) -> Iterator[Opener]:
+        """Open storages that take the protocol's three steps."""
+        yield from _opener(harness, "three-step")
+
+    @pytest.fixture
+    def steps(self, opened_steps: Opener) -> Storage:
+        """Open a storage of queue `q` that takes the protocol's three steps."""
+        return opened_steps()
+
+
+def _opener(harness: Harness, variant: str) -> Iterator[Opener]:
+    opener = Opener(harness, variant)
+    yield opener
+    opener.close()
