@@ -16,7 +16,6 @@ from batchstate.testing.clock import ManualClock  # noqa: E402
 from batchstate.testing.contract import StorageContract  # noqa: E402
 from batchstate.testing.faults import (  # noqa: E402
     WRITES,
-    Call,
     Crash,
     Fault,
     FaultStore,
@@ -30,6 +29,7 @@ from batchstate.testing.faults import (  # noqa: E402
     stop_after,
     stop_before,
 )
+from batchstate.testing.forwarding import Call  # noqa: E402
 from batchstate.testing.harness import Harness  # noqa: E402
 
 __all__ = [

@@ -12,25 +12,21 @@ names other methods. Each call of the core takes many items, so one call is one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count, product
+from collections.abc import Callable, Iterable
+from itertools import count
 from threading import Event
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define
 
 from batchstate.errors import StorageUnavailableError
-from batchstate.storage import AtomicCreates, AtomicMoves, SnapshotListing, Storage
+from batchstate.testing.forwarding import Call, Forwarding
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from batchstate.entities import Association, Batch, MembershipRecord
-    from batchstate.storage import Kind, Outcome, Page, Swap, Unreadable
+    from batchstate.storage import Storage
 
 __all__ = [
     "WRITES",
-    "Call",
     "Crash",
     "Fault",
     "FaultStore",
@@ -68,21 +64,6 @@ LONGEST_STOP = 60.0
 
 class Crash(BaseException):
     """The worker died here. No `Exception`, so that nothing in the worker can handle its own death."""
-
-
-@frozen
-class Call:
-    """One primitive call.
-
-    Attributes:
-        method: the name of the storage's method.
-        args: its arguments by position.
-        kwargs: its arguments by name.
-    """
-
-    method: str
-    args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(factory=dict)
 
 
 def _nothing_before(_call: Call, /) -> None:
@@ -240,7 +221,7 @@ def stop_after(n: int, *, on: Iterable[str] = WRITES) -> Stop:
     return stop
 
 
-class FaultStore:
+class FaultStore(Forwarding):
     """A storage that passes every call on, with faults around it, and has just the capabilities of the one inside.
 
     It is not the storage's owner: closing it closes nothing. `check_batches` does no I/O and
@@ -251,15 +232,8 @@ class FaultStore:
         faults: what goes wrong; told in this order before a call, and after it too.
     """
 
-    def __new__(cls, store: Storage, *_faults: Fault) -> Self:
-        """Answer an instance of the subclass that has the capabilities of `store`, and no others."""
-        if cls is not FaultStore:
-            return super().__new__(cls)
-        able = (isinstance(store, AtomicMoves), isinstance(store, AtomicCreates), isinstance(store, SnapshotListing))
-        return object.__new__(_VARIANTS[able])  # type: ignore[return-value]  # each of them is a subclass
-
     def __init__(self, store: Storage, *faults: Fault) -> None:
-        self._store: Any = store  # any storage, with what capabilities the class says
+        super().__init__(store)
         self._faults = faults
 
     def __repr__(self) -> str:
@@ -279,112 +253,6 @@ class FaultStore:
         for fault in self._faults:
             fault.after(call, answer)
         return answer
-
-    @property
-    def inner(self) -> Any:  # noqa: ANN401 - whatever was wrapped
-        """The storage inside."""
-        return self._store
-
-    @property
-    def queue(self) -> str:
-        """The queue of the storage inside."""
-        queue: str = self._store.queue
-        return queue
-
-    def check_batches(self, batches: Sequence[Batch]) -> list[Outcome]:
-        outcomes: list[Outcome] = self._store.check_batches(batches)
-        return outcomes
-
-    def create_batches(self, batches: Sequence[Batch]) -> list[Outcome]:
-        return self._send(self._inside.create_batches, batches)
-
-    def get_batches(self, ids: Iterable[str]) -> dict[str, Batch | Unreadable]:
-        return self._send(self._inside.get_batches, list(ids))
-
-    def update_batches(self, swaps: Sequence[Swap]) -> list[Outcome]:
-        return self._send(self._inside.update_batches, swaps)
-
-    def put_records(self, records: Sequence[MembershipRecord]) -> list[Outcome]:
-        return self._send(self._inside.put_records, records)
-
-    def delete_records(self, records: Sequence[MembershipRecord]) -> list[Outcome]:
-        return self._send(self._inside.delete_records, records)
-
-    def get_records(self, keys: Iterable[tuple[str, str]]) -> list[MembershipRecord]:
-        return self._send(self._inside.get_records, list(keys))
-
-    def list_records(self, state: str, cursor: str | None = None, *, limit: int = 500) -> Page[MembershipRecord]:
-        return self._send(self._inside.list_records, state, cursor, limit=limit)
-
-    def put_associations(self, associations: Sequence[Association]) -> list[Outcome]:
-        return self._send(self._inside.put_associations, associations)
-
-    def list_associations(self, request_id: str) -> list[Association]:
-        return self._send(self._inside.list_associations, request_id)
-
-    def list_retired(self, cursor: str | None = None, *, limit: int = 500) -> Page[Batch | Unreadable]:
-        return self._send(self._inside.list_retired, cursor, limit=limit)
-
-    def delete_batches(self, batches: Sequence[Batch], states: Sequence[str]) -> list[Outcome]:
-        return self._send(self._inside.delete_batches, batches, states)
-
-    def list_queues(self) -> list[str]:
-        return self._send(self._inside.list_queues)
-
-    def scan(self, kind: Kind, cursor: str | None = None, *, limit: int = 500) -> Page[object]:
-        return self._send(self._inside.scan, kind, cursor, limit=limit)
-
-    def close(self) -> None:
-        pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def _inside(self) -> Storage:
-        store: Storage = self._store
-        return store
-
-
-class _Moves(FaultStore):
-    def move_batches(self, swaps: Sequence[Swap]) -> list[Outcome]:
-        inside: AtomicMoves = self._store
-        return self._send(inside.move_batches, swaps)
-
-
-class _Creates(FaultStore):
-    def create_whole(self, batches: Sequence[Batch]) -> list[Outcome]:
-        inside: AtomicCreates = self._store
-        return self._send(inside.create_whole, batches)
-
-
-class _Snapshots(FaultStore):
-    def list_records_of(self, states: Sequence[str]) -> list[MembershipRecord] | None:
-        inside: SnapshotListing = self._store
-        return self._send(inside.list_records_of, states)
-
-
-class _Plain(FaultStore):
-    pass
-
-
-# A class for each set of capabilities: `isinstance` on a protocol asks the class, so no instance can lend its own.
-_VARIANTS: dict[tuple[bool, ...], type[FaultStore]] = {
-    able: type(
-        "FaultStore",
-        tuple(part for part, has in zip((_Moves, _Creates, _Snapshots), able, strict=True) if has) or (_Plain,),
-        {},
-    )
-    for able in product((False, True), repeat=3)
-}
 
 
 def _nth(n: int, on: Iterable[str]) -> Callable[[Call], bool]:
