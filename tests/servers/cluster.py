@@ -199,5 +199,5 @@ class ValkeyCluster(ClusterEndpoint):
             len(views) == 1
             and all(seen.flags <= {"master", "slave"} for seen in views.pop())
             and self._is_served()
-            and all(node.is_in_step() for node in self.nodes)
+            and all(node.is_in_step() and node.tells_of_replicas() for node in self.nodes)
         )

@@ -69,6 +69,13 @@ class ValkeyNode(RedisServer):
             return bool(client.execute_command("CLUSTER INFO")["cluster_state"] == "ok")
         return False
 
+    def tells_of_replicas(self) -> bool:
+        """Whether the node names a replica of every slot to clients; it does once it has heard of its progress."""
+        with suppress(redis.RedisError), self.impatient_client(decode_responses=True) as client:
+            ranges = client.execute_command("CLUSTER SLOTS")
+            return all(len(nodes) > 1 for _, _, *nodes in ranges)
+        return False
+
     def is_in_step(self) -> bool:
         """Whether a replica follows its primary, and a primary has its one replica."""
         with suppress(redis.RedisError), self.impatient_client(decode_responses=True) as client:

@@ -18,7 +18,6 @@ from unittest import mock
 from urllib.parse import urlencode
 
 import boto3
-import psutil
 from botocore.config import Config
 from typing_extensions import override
 
@@ -103,6 +102,8 @@ class _HttpServer(ControlledServer, DynamoEndpoint):
 
     def _listens(self) -> bool:
         # Another server may have taken the port just before ours: so look at our process's sockets.
+        import psutil  # noqa: PLC0415 - the unit tests load this module, and do without the package
+
         with suppress(psutil.Error):
             sockets = psutil.Process(self.process.pid).net_connections("tcp4")
             return any(each.status == psutil.CONN_LISTEN and each.laddr[1] == self.port for each in sockets)

@@ -22,10 +22,11 @@ from tests.servers.dynamo_servers import (
 )
 from tests.servers.redis_servers import Make, RedisEndpoint, RedisServer
 from tests.servers.sentinel import RedisSentinel, SentinelEndpoint
-from tests.servers.tls import Certificates
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
+
+    from tests.servers.tls import Certificates
 
 
 class StartRedis(Protocol):
@@ -36,7 +37,7 @@ class StartRedis(Protocol):
         make: Make | str,
         *,
         password: str | None = None,
-        tls: Certificates | None = None,
+        tls: "Certificates | None" = None,
         durable: bool = False,
     ) -> RedisServer:
         """Start it; the arguments are those of `RedisServer`."""
@@ -130,7 +131,7 @@ def start_redis() -> Iterator[StartRedis]:
             make: Make | str,
             *,
             password: str | None = None,
-            tls: Certificates | None = None,
+            tls: "Certificates | None" = None,
             durable: bool = False,
         ) -> RedisServer:
             need(Server(make), ours=True)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import redis
 from redis.backoff import NoBackoff
@@ -20,7 +21,9 @@ from typing_extensions import override
 
 from tests.servers.binaries import redis7_binary, redis62_binary, valkey_binary
 from tests.servers.controlled import ControlledServer
-from tests.servers.tls import Certificates
+
+if TYPE_CHECKING:
+    from tests.servers.tls import Certificates
 
 _NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
@@ -94,7 +97,7 @@ class RedisServer(ControlledServer, RedisEndpoint):
         make: Make | str,
         *,
         password: str | None = None,
-        tls: Certificates | None = None,
+        tls: "Certificates | None" = None,
         durable: bool = False,
         settings: Mapping[str, str] = _NO_SETTINGS,
         sentinel: bool = False,
