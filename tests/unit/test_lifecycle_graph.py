@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from batchstate.errors import InvalidValueError
 from batchstate.lifecycle import RESERVED_STATES, Lifecycle
 from batchstate.lifecycle_graph import Graph
+from batchstate.queue import open_queue
 from tests.unit.lifecycles import all_moves, lifecycles, paths
 
 QUEUE = Lifecycle.parse("queued > testing > merging > merged; testing | merging > failed")
@@ -90,6 +91,12 @@ def test_order_and_cycles_of_a_lifecycle_that_goes_round() -> None:
     assert ROUND.preceding(["queued"]) == frozenset()
 
 
+def test_any_state_of_a_cycle_may_lead_out_of_it() -> None:
+    """What follows a cycle comes after all of it, whichever of its states leads there and whatever came first."""
+    flow = Lifecycle.parse("done | waiting | running; running > waiting > running; waiting > done", initial="running")
+    assert flow.ordered(flow.states) == ("waiting", "running", "done")
+
+
 def test_a_claim_that_sends_its_batch_back_makes_a_cycle() -> None:
     """Where an abandoned claim goes to an earlier state, a move from there can be made twice."""
     assert not QUEUE.on_cycle("queued", "testing")
@@ -113,6 +120,15 @@ def test_the_claims_own_states_are_read_beside_the_others() -> None:
     assert not QUEUE.reaches("queued", "claimed")
     assert QUEUE.is_terminal("abandoned")
     assert not QUEUE.is_terminal("claimed")
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_a_listing_may_ask_for_the_claims_own_states(complete: bool) -> None:  # noqa: FBT001 - a parameter
+    """A queue with a lifecycle of its own lists claims too, and still refuses a state that is none."""
+    queue = open_queue("merges", "memory://", lifecycle=QUEUE)
+    assert queue.list_by_states(["claimed", "merged"], complete=complete) == []
+    with pytest.raises(InvalidValueError, match="unknown state 'claimd'"):
+        queue.list_by_states(["claimd"], complete=complete)
 
 
 @pytest.mark.parametrize("bad", [["testing", "tested"], [["testing"]], [5], "testing"])
