@@ -128,7 +128,7 @@ def test_extras_are_the_documented_ones(metadata: Message) -> None:
 
 
 # What a part of the house may import besides the standard library and what stands below it.
-_BASE = {"attrs", "batchstate", "pydantic", "pydantic_core", "typing_extensions", "uuid6"}
+_BASE = {"attrs", "batchstate", "pydantic", "pydantic_core", "uuid6"}
 _MAY_IMPORT = {
     "batchstate": _BASE,
     "batchstate/cli": _BASE | {"pydantic_settings", "rich", "typer"},
