@@ -82,7 +82,7 @@ class BatchQueue:
     ) -> None:
         self.store = store
         self.lifecycle = lifecycle
-        self.by: str = by if by is not None else f"{socket.gethostname()}:{os.getpid()}"
+        self.by = by if by is not None else f"{socket.gethostname()}:{os.getpid()}"
         self._clock = clock or wall_clock
 
     def __repr__(self) -> str:

@@ -25,7 +25,7 @@ class ManualClock:
     """
 
     def __init__(self, now: int = START) -> None:
-        self.now: int = now
+        self.now = now
 
     def __call__(self) -> int:
         """Answer the present instant."""

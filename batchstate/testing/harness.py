@@ -63,7 +63,7 @@ class Harness(ABC):
     threads: ClassVar[int] = 8
 
     def __init__(self) -> None:
-        self.clock: ManualClock = ManualClock()
+        self.clock = ManualClock()
 
     @abstractmethod
     def open(self, queue: str = "q") -> Storage:

@@ -1,0 +1,90 @@
+"""A batch as one string: what the scripts compare first, then what only Python reads.
+
+    format TAB version TAB retired_at TAB entered TAB updated_at TAB state TAB marks
+    created_at TAB requests
+    attributes
+    moves, one a line
+
+Names have no control characters and JSON texts no raw ones, so a tab and a line break separate
+without any quoting. The first line is written anew by every swap; the second is written once and
+carried over by the scripts. No script looks at the JSON.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from batchstate.errors import CorruptRowError, UnsupportedFormatError
+from batchstate.wire import FORMAT, BatchRow, decode_batch
+
+if TYPE_CHECKING:
+    from batchstate.entities import Batch
+    from batchstate.storage import Unreadable
+
+__all__ = ["MAX_ROW", "first_line", "last_lines", "read_row", "row_text"]
+
+MAX_ROW = 64 * 1024 * 1024
+"""The largest row, in bytes. The server could hold 512 MiB, and would serve nobody else while it copies them."""
+
+
+def first_line(row: BatchRow) -> str:
+    """Answer the line that every swap writes."""
+    retired = "" if row.retired_at is None else row.retired_at
+    return f"{row.format}\t{row.version}\t{retired}\t{row.entered}\t{row.updated_at}\t{row.state}\t{row.marks}"
+
+
+def last_lines(row: BatchRow) -> str:
+    """Answer the lines after the second."""
+    return f"{row.attributes}\n{row.moves}"
+
+
+def row_text(row: BatchRow) -> str:
+    """Answer the whole string."""
+    return f"{first_line(row)}\n{row.created_at}\t{row.requests}\n{last_lines(row)}"
+
+
+def read_row(raw: bytes, batch_id: str, queue: str) -> Batch | Unreadable:
+    """Answer the batch that is stored as `raw`, or the error that names it."""
+    try:
+        return _decode(raw, batch_id, queue)
+    except (CorruptRowError, UnsupportedFormatError) as error:
+        return error
+
+
+def _decode(raw: bytes, batch_id: str, queue: str) -> Batch:
+    try:
+        text = raw.decode()
+        form = _number(text.split("\t", 1)[0])
+        if isinstance(form, int) and form > FORMAT:
+            return decode_batch((form, batch_id), queue)
+        first, second, attributes, moves = text.split("\n", 3)
+        form_, version, retired, entered, updated, state, marks = first.split("\t")
+        created, requests = second.split("\t")
+    except ValueError as error:
+        raise CorruptRowError(
+            f"the row of batch {batch_id!r} cannot be read: it does not have the lines and fields of one; "
+            "look at it with redis-cli",
+            key=batch_id,
+        ) from error
+    return decode_batch(
+        (
+            _number(form_),
+            batch_id,
+            _number(version),
+            state,
+            _number(entered),
+            _number(created),
+            _number(updated),
+            _number(retired) if retired else None,
+            marks,
+            moves,
+            requests,
+            attributes,
+        ),
+        queue,
+    )
+
+
+def _number(text: str) -> int | str:
+    """Answer an int, or the text itself where it is none, for the row's check to refuse."""
+    return int(text) if text.removeprefix("-").isdecimal() and text.isascii() else text
