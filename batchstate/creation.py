@@ -20,7 +20,7 @@ from batchstate.marks import new_mark, remember
 from batchstate.moves import Move, append_move
 from batchstate.storage import AtomicCreates, Outcome, Storage
 from batchstate.times import Clock, wall_clock
-from batchstate.transition import put_records_of
+from batchstate.transition import check_not_reserved, put_records_of
 from batchstate.wire import requests_text
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def _stamped(batch: Batch, move: Move) -> Batch:
     if (batch.version, batch.entered, batch.retired_at) != (1, 1, None) or batch.history:
         msg = f"batch {batch.id!r} is not new: create it at version 1, without history; use transition to change one"
         raise InvalidValueError(msg)
+    check_not_reserved(batch.state)
     return attrs.evolve(
         batch,
         history=History(append_move("", move), batch.id),

@@ -215,3 +215,6 @@ class Wakeable(Protocol):
 
     def wait_for_jobs(self, seconds: float) -> bool:
         """Wait until jobs may have become claimable, or for so long; answer whether woken. False alarms are fine."""
+
+    def wake(self) -> None:
+        """Wake whoever waits on this storage in this process, from any thread or a signal handler."""

@@ -7,6 +7,8 @@ import socket
 from typing import TYPE_CHECKING, Any, Self
 
 from batchstate.advance import advance, load
+from batchstate.claims.methods import JobMethods
+from batchstate.claims.policy import JobPolicy
 from batchstate.creation import create_batch, create_many
 from batchstate.entities import Attributes, Batch, Found, Step
 from batchstate.listing import (
@@ -16,6 +18,7 @@ from batchstate.listing import (
     list_by_states,
     raise_problem,
 )
+from batchstate.readymade import CLAIM
 from batchstate.tidying import RETENTION, Purged, Reconciled, purge, reconcile, retire
 from batchstate.times import Clock, Duration, wall_clock
 from batchstate.transition import ensure_record, transition, transition_many
@@ -36,8 +39,9 @@ def open_queue(
     name: str,
     url: str | None = None,
     *,
-    lifecycle: Lifecycle,
+    lifecycle: Lifecycle = CLAIM,
     by: str | None = None,
+    policy: JobPolicy | None = None,
     atomic: bool = True,
     clock: Clock | None = None,
 ) -> BatchQueue:
@@ -47,8 +51,9 @@ def open_queue(
         name: the queue.
         url: the store, such as `sqlite:///merges.db`; without one, the environment's
             `BATCHSTATE_URL`.
-        lifecycle: the states of its batches.
+        lifecycle: the states of its batches; by default that of claims alone.
         by: who works here, for the histories; by default this machine's name and the process ID.
+        policy: what it does with its jobs.
         atomic: `False` takes the protocol's three steps also where the backend has a single one.
         clock: answers the time in milliseconds since the epoch, in place of the store's own clock
             or this machine's.
@@ -56,10 +61,11 @@ def open_queue(
     Raises:
         InvalidValueError: as for `open_storage`, as are all other errors.
     """
-    return BatchQueue(open_storage(url, queue=name, atomic=atomic, clock=clock), lifecycle, by=by, clock=clock)
+    store = open_storage(url, queue=name, atomic=atomic, clock=clock)
+    return BatchQueue(store, lifecycle, by=by, policy=policy, clock=clock)
 
 
-class BatchQueue:
+class BatchQueue(JobMethods):
     """One queue of batches: the functions of this package, plus what the queue knows: store, lifecycle, clock and `by`.
 
     Every method raises what the function of its name raises. Closing it, or leaving it as a context
@@ -67,21 +73,24 @@ class BatchQueue:
 
     Args:
         store: the queue's storage.
-        lifecycle: the states of its batches.
+        lifecycle: the states of its batches; by default that of claims alone.
         by: who works here, for the histories; by default this machine's name and the process ID.
+        policy: what it does with its jobs.
         clock: answers the time in milliseconds since the epoch.
     """
 
     def __init__(
         self,
         store: Storage,
-        lifecycle: Lifecycle,
+        lifecycle: Lifecycle = CLAIM,
         *,
         by: str | None = None,
+        policy: JobPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.store = store
         self.lifecycle = lifecycle
+        self.policy = policy or JobPolicy()
         self.by = by if by is not None else f"{socket.gethostname()}:{os.getpid()}"
         self._clock = clock or wall_clock
 

@@ -31,6 +31,11 @@ class ThreeSteps:
         return f"<ThreeSteps of {self._store!r}>"
 
     @property
+    def whole(self) -> Storage:
+        """The storage that does the work, with its capabilities."""
+        return self._store
+
+    @property
     def queue(self) -> str:
         return self._store.queue
 

@@ -83,7 +83,7 @@ def reconcile(store: Storage, states: Iterable[str], *, on_problem: OnProblem = 
             it again.
     """
     total = Reconciled(0, 0, 0)
-    for state in dict.fromkeys(states):
+    for state in dict.fromkeys([*states, *RESERVED_STATES]):
         for records in pages_of(store, state, PAGE):
             done = _reconcile_page(store, records, on_problem)
             total = Reconciled(*(sum(pair) for pair in zip(total, done, strict=True)))
@@ -152,7 +152,7 @@ def retire(
             msg = f"batch {batch.id!r} is in {batch.state!r}, which is not terminal; only an ended batch can be retired"
             raise InvalidTransitionError(msg)
         batch = _mark_retired(store, batch, by, why, clock())
-    states = lifecycle.states if lifecycle is not None else (batch.state,)
+    states = (*lifecycle.states, *RESERVED_STATES) if lifecycle is not None else (batch.state,)
     try:
         _raise_first(
             store.delete_records([MembershipRecord(batch.queue, state, batch.id, batch.version) for state in states])

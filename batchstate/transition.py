@@ -25,6 +25,7 @@ from batchstate.errors import (
     StorageUnavailableError,
     TransitionIncompleteError,
 )
+from batchstate.lifecycle import RESERVED_STATES
 from batchstate.marks import new_mark, remember
 from batchstate.moves import Move, append_move
 from batchstate.names import check_name
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from batchstate.lifecycle import Lifecycle
 
 __all__ = [
+    "check_not_reserved",
     "ensure_record",
     "put_records_of",
     "record_of",
@@ -174,6 +176,13 @@ def put_records_of(store: Storage, batches: Sequence[Batch]) -> list[Outcome]:
     return answers
 
 
+def check_not_reserved(state: str) -> None:
+    """Raise `InvalidTransitionError` for a state that only claims move their batches into."""
+    if state in RESERVED_STATES:
+        msg = f"{state!r} is a built-in state of claims, which alone move their batches into it; name yours otherwise"
+        raise InvalidTransitionError(msg)
+
+
 def record_of(batch: Batch) -> MembershipRecord:
     """Answer the record of the state that `batch` is in."""
     return MembershipRecord(batch.queue, batch.state, batch.id, batch.version)
@@ -210,6 +219,7 @@ def _checked_swap(
     batch: Batch, new_state: str, move: Move, lifecycle: Lifecycle | None, update: Attributes | None
 ) -> Swap:
     check_name("state", new_state)
+    check_not_reserved(new_state)
     if lifecycle is not None:
         lifecycle.check_move(batch.state, new_state)
     return swap_to(batch, move, update=update)

@@ -212,6 +212,10 @@ class MemoryJobs(MemoryJobListing):
         with self._work:
             return self.count_claimable(1) > 0 or self._work.wait(seconds)
 
+    def wake(self) -> None:
+        with self._work:
+            self._work.notify_all()
+
     @property
     def _work(self) -> Condition:
         return self.store.work

@@ -1,0 +1,1 @@
+"""The claim half: jobs are claimed together, locked together and settled apart."""

@@ -1,0 +1,232 @@
+"""`Claim`: the jobs one worker holds under one lease, as people use it."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+from batchstate.claims.settling import in_claim_order, partition, settling_of, text_of
+from batchstate.errors import BatchStateError, InvalidValueError, StorageUnavailableError
+from batchstate.job_calls import Extended, Settled, Settling
+from batchstate.jobs import Done, Job, Retry, Settlement, Verdict
+from batchstate.times import milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from batchstate.claims.context import JobContext
+    from batchstate.entities import Batch
+    from batchstate.job_calls import Claimed
+    from batchstate.times import Duration
+
+__all__ = ["Claim", "Part"]
+
+log = logging.getLogger("batchstate")
+
+
+class Part:
+    """Some of a claim's jobs, to be worked on and given verdicts: what a handler sees.
+
+    Attributes:
+        jobs: the jobs, oldest first.
+        verdicts: what was said of them so far, by job ID.
+        lost: the jobs that are known to be this claim's no longer; work on them should stop.
+    """
+
+    def __init__(self, jobs: Sequence[Job], verdicts: dict[str, Verdict], lost: set[str]) -> None:
+        self.jobs = tuple(jobs)
+        self.verdicts = verdicts
+        self.lost = lost
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self.jobs)
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def record(self, job: Job | str, verdict: Verdict) -> None:
+        """Say what became of a job, to be settled with the others; a later verdict replaces an earlier one.
+
+        Raises:
+            InvalidValueError: it is no verdict, or the job is none of these.
+        """
+        job_id = job if isinstance(job, str) else job.id
+        found = next((one for one in self.jobs if one.id == job_id), None)
+        if found is None:
+            msg = f"job {job_id!r} is none of the {len(self.jobs)} jobs here"
+            raise InvalidValueError(msg)
+        settling_of(job_id, verdict, found, lambda _: 0)
+        self.verdicts[job_id] = verdict
+
+    @contextmanager
+    def attempt(self, job: Job) -> Iterator[Job]:
+        """Work on one job: leaving means `Done`, raising an `Exception` means `Retry` with its text, and is swallowed.
+
+        A verdict recorded inside stands. Interrupts go on, and leave the job without a verdict.
+        """
+        try:
+            yield job
+        except Exception as error:  # whatever the handler raises is its verdict
+            log.debug("job %s failed", job.id, exc_info=True)
+            if job.id not in self.verdicts:
+                self.record(job, Retry(text_of(error)))
+        else:
+            if job.id not in self.verdicts:
+                self.record(job, Done())
+
+    def untouched(self) -> list[Job]:
+        """Answer the jobs without a verdict that are not known to be lost."""
+        return [job for job in self.jobs if job.id not in self.verdicts and job.id not in self.lost]
+
+
+class Claim(Part):
+    """The jobs held under one lease.
+
+    As a context manager it extends itself meanwhile, and settles on leaving: each job on the verdict recorded for it;
+        the jobs without one are released where the block ends or is interrupted, and retried with the exception's
+        text where it raises. What the last settling answered is in `settlement`.
+
+    Attributes:
+        id: the claim's ID, which is its batch's and the fencing token.
+        batch: the claim's batch as it was when it was claimed.
+        jobs: the jobs, oldest first.
+        expires_at: when the lease ends, in milliseconds since the epoch by the store's clock; never later than the
+            store has it.
+        lease_ms: how long the lease is, in milliseconds.
+        lost: the jobs that extending or settling has found to be this claim's no longer.
+        on_lost: called with the claim and the IDs of jobs newly found lost, from the keeper's thread.
+        settlement: what settling answered, `None` before.
+    """
+
+    def __init__(
+        self,
+        context: JobContext,
+        claimed: Claimed,
+        lease_ms: int,
+        *,
+        on_lost: Callable[[Claim, Sequence[str]], None] | None = None,
+    ) -> None:
+        super().__init__(claimed.jobs, {}, set())
+        self._context = context
+        self.id = claimed.batch.id
+        self.batch: Batch = claimed.batch
+        self.expires_at = claimed.expires_at
+        self.lease_ms = lease_ms
+        self.on_lost = on_lost
+        self.settlement: Settlement | None = None
+        self._settled: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"<Claim {self.id} of {len(self.jobs)} jobs>"
+
+    def extend(self, lease: Duration | None = None) -> Extended:
+        """Set the lease's end to now + `lease` (by default its length so far), for all jobs held, in one write.
+
+        Returns:
+            When it ends now, how many jobs are held, and which are lost; false where any is, or nothing is held.
+
+        Raises:
+            InvalidValueError: the lease is not positive. Nothing was changed.
+            StorageUnavailableError: the store could not be reached; whether the lease was extended is unknown.
+        """
+        if lease is not None:
+            self.lease_ms = milliseconds(lease, "lease")
+        extended = self._context.store.extend_claim(self.id, self.lease_ms)
+        if extended.expires_at is not None:
+            self.expires_at = extended.expires_at
+        self._lose(extended.lost)
+        return extended
+
+    def extend_job(self, job: Job | str, lease: Duration) -> Extended:
+        """Hold one job until now + `lease`, beyond the claim's own lease; never shortens. Raises as `extend` does."""
+        job_id = job if isinstance(job, str) else job.id
+        extended = self._context.store.extend_job(self.id, job_id, milliseconds(lease, "lease"))
+        self._lose(extended.lost)
+        return extended
+
+    def keep(self) -> bool:
+        """Extend by the lease's length; answer whether anything is still held. What the keeper calls."""
+        return self.extend().held > 0
+
+    def settle(self, verdicts: Mapping[str, Verdict] | None = None, *, why: str = "") -> Settlement:
+        """Settle each job by itself on its verdict, in one round trip for all.
+
+        Args:
+            verdicts: by job ID; by default all that were recorded. A job that is not named stays held.
+            why: the reason, for the batch's history, should this end the claim.
+
+        Returns:
+            What became of every job named, as the store answered. Settling again answers the same.
+
+        Raises:
+            InvalidValueError: something is no verdict. Nothing was settled.
+        """
+        chosen = verdicts if verdicts is not None else self.verdicts
+        jobs = {job.id: job for job in self.jobs}
+        backoff = self._context.policy.backoff
+        settlings = [
+            settling_of(job_id, chosen[job_id], jobs.get(job_id), backoff)
+            for job_id in in_claim_order(self.jobs, chosen)
+        ]
+        return self._send(settlings, why)
+
+    def release(self, jobs: Iterable[Job | str] | None = None) -> Settlement:
+        """Give jobs back to their old places, uncharged; by default all that were not settled. Answers as `settle`."""
+        if jobs is None:
+            ids = [job.id for job in self.jobs if job.id not in self._settled]
+        else:
+            ids = [job if isinstance(job, str) else job.id for job in jobs]
+        return self._send([Settling(job_id, "release") for job_id in ids], "released")
+
+    def __enter__(self) -> Self:
+        self._context.keeper.hold(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._context.keeper.drop(self)
+        if isinstance(error, Exception):
+            for job in self.untouched():
+                self.record(job, Retry(text_of(error)))
+        self._leave()
+
+    def _leave(self) -> None:
+        """Settle what has a verdict and release the rest, both once."""
+        backoff = self._context.policy.backoff
+        settlings = [
+            settling_of(job.id, self.verdicts[job.id], job, backoff)
+            if job.id in self.verdicts
+            else Settling(job.id, "release")
+            for job in self.jobs
+            if job.id not in self._settled
+        ]
+        if settlings:
+            settlement = self._send(settlings, "")
+            if not settlement:
+                log.warning(
+                    "claim %s: %d jobs lost, %d not settled", self.id, len(settlement.lost), len(settlement.errors)
+                )
+
+    def _send(self, settlings: Sequence[Settling], why: str) -> Settlement:
+        context = self._context
+        keep_done = milliseconds(context.policy.keep_done, "keep_done", zero=True)
+        try:
+            answer = context.store.settle_jobs(self.id, settlings, keep_done=keep_done, by=context.by, why=why)
+        except StorageUnavailableError as error:
+            answer = Settled((error,) * len(settlings), finished=False)
+        settlement = partition([settling.id for settling in settlings], answer)
+        for settling, outcome in zip(settlings, answer.outcomes, strict=True):
+            if not isinstance(outcome, BatchStateError):
+                self._settled[settling.id] = outcome
+        self.settlement = settlement
+        self._lose(settlement.lost)
+        return settlement
+
+    def _lose(self, job_ids: Iterable[str]) -> None:
+        fresh = [job_id for job_id in job_ids if job_id not in self.lost]
+        self.lost.update(fresh)
+        if fresh and self.on_lost is not None:
+            self.on_lost(self, fresh)

@@ -1,0 +1,121 @@
+"""Handlers: how a function of a job, or of a batch of them, is called, and how its answer is read as verdicts.
+
+Silence is a retry, a bug is loud: a job that a batch handler does not mention is retried with a reason of its own; an
+answer that is no mapping at all is a fault of the program, not of fifty jobs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Mapping
+from math import ceil, log2
+from typing import TYPE_CHECKING, TypeAlias
+
+from batchstate.claims.claim import Claim, Part
+from batchstate.claims.settling import NO_VERDICT, settling_of, text_of
+from batchstate.errors import HandlerContractError, InvalidValueError
+from batchstate.jobs import Dead, Delay, Done, Job, Retry, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    BatchHandler: TypeAlias = Callable[[Part], Mapping[str, Verdict] | None]
+    JobHandler: TypeAlias = Callable[[Job], Verdict | object]
+
+__all__ = ["bisect_batch", "read_answer", "run_batch", "run_each"]
+
+log = logging.getLogger("batchstate")
+
+
+def run_each(claim: Claim, handler: JobHandler) -> None:
+    """Call `handler` for each job of `claim` and record what became of it.
+
+    Returning is `Done`, raising an `Exception` is `Retry` with its text; a verdict that is returned stands. Jobs
+    known to be lost are not begun.
+    """
+    for job in claim:
+        if job.id in claim.lost:
+            continue
+        with claim.attempt(job):
+            answer = handler(job)
+            if isinstance(answer, Done | Retry | Delay | Dead):
+                claim.record(job, answer)
+
+
+def run_batch(part: Part, handler: BatchHandler) -> tuple[str, ...]:
+    """Call `handler` for all jobs of `part` and record what it answers; what it raises goes on.
+
+    Returns:
+        The IDs it answered that are none of these jobs; they are not touched.
+
+    Raises:
+        HandlerContractError: its answer is no mapping. `None` is one where every job has a recorded verdict.
+    """
+    answer = handler(part)
+    if answer is None and not part.untouched():
+        return ()
+    if not isinstance(answer, Mapping):
+        msg = (
+            f"the handler answered {type(answer).__name__}, and must answer a mapping from job ID to verdict, or None "
+            "where it has recorded a verdict for every job; the jobs without one are released"
+        )
+        raise HandlerContractError(msg)
+    return read_answer(part, answer)
+
+
+def read_answer(part: Part, answer: Mapping[str, Verdict]) -> tuple[str, ...]:
+    """Record the verdicts of `answer`; a job without one, or with an unreadable one, is retried with its own reason.
+
+    Returns:
+        The IDs that are none of these jobs.
+    """
+    for job in part.untouched():
+        if job.id not in answer:
+            part.record(job, Retry(NO_VERDICT))
+            continue
+        try:
+            settling_of(job.id, answer[job.id], job, lambda _: 0)
+        except InvalidValueError as error:
+            part.record(job, Retry(f"the handler's verdict cannot be read: {error}"))
+        else:
+            part.record(job, answer[job.id])
+    known = {job.id for job in part}
+    unknown = tuple(job_id for job_id in answer if job_id not in known)
+    if unknown:
+        log.warning("the handler gave verdicts for jobs it was not given: %s", ", ".join(map(str, unknown[:10])))
+    return unknown
+
+
+def bisect_batch(claim: Claim, handler: BatchHandler) -> None:
+    """Call `handler` for all jobs of `claim`, and where it raises for halves of what is left, down to the culprit.
+
+    What has a verdict is settled before the rest is run again, under the same claim and lease. In the end only a job
+    that raises by itself is charged. Good jobs may run more than once. After `4·⌈log2 n⌉` runs the rest is retried
+    with the exception's text, so that an outage does not run a claim a hundred times.
+    """
+    budget = 4 * ceil(log2(len(claim))) if len(claim) > 1 else 1
+    parts: deque[tuple[Job, ...]] = deque([claim.jobs])
+    while parts:
+        jobs = tuple(job for job in parts.popleft() if job.id not in claim.lost)
+        if not jobs:
+            continue
+        part = Part(jobs, claim.verdicts, claim.lost)
+        budget -= 1
+        try:
+            run_batch(part, handler)
+        except HandlerContractError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the handler raises leads to the culprit
+            rest = part.untouched()
+            if budget <= 0:
+                rest += [job for waiting in parts for job in waiting]
+                parts.clear()
+            if len(rest) > 1 and budget > 0:
+                parts.extend([tuple(rest[: len(rest) // 2]), tuple(rest[len(rest) // 2 :])])
+            else:
+                for job in rest:
+                    claim.record(job, Retry(text_of(error)))
+        settled = {job_id: verdict for job_id, verdict in claim.verdicts.items() if job_id in {job.id for job in jobs}}
+        if settled and parts:
+            claim.settle(settled)
