@@ -32,7 +32,7 @@ class History(Sequence[Move]):
     __slots__ = ("_decoded", "_where", "text")
 
     def __init__(self, text: str = "", where: str = "") -> None:
-        self.text = text
+        self.text: str = text
         self._where = where
         self._decoded: tuple[Move, ...] | None = None
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, StrictStr, Tag, ValidationError
 
@@ -49,7 +49,7 @@ class LifecycleFile(BaseModel):
         abandoned: Where an abandoned claim goes.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
     states: Sequence[StrictStr] | None = None
     initial: StrictStr | None = None

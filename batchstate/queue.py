@@ -91,7 +91,7 @@ class BatchQueue(JobMethods):
         self.store = store
         self.lifecycle = lifecycle
         self.policy = policy or JobPolicy()
-        self.by = by if by is not None else f"{socket.gethostname()}:{os.getpid()}"
+        self.by: str = by if by is not None else f"{socket.gethostname()}:{os.getpid()}"
         self._clock = clock or wall_clock
 
     def __repr__(self) -> str:

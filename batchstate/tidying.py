@@ -22,6 +22,7 @@ from batchstate.listing import OnProblem, dangling_among, pages_of, raise_proble
 from batchstate.moves import Move
 from batchstate.times import Clock, Duration, milliseconds, wall_clock
 from batchstate.transition import put_records_of, swap_to
+from batchstate.wire import check_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -164,6 +165,7 @@ def retire(
 
 
 def _mark_retired(store: Storage, batch: Batch, by: str, why: str, now: int) -> Batch:
+    check_version(batch.version, "version")
     move = Move(batch.state, batch.state, batch.version + 1, now, by, why)
     swap = swap_to(batch, move, retired_at=now)
     [outcome] = store.update_batches([swap])

@@ -126,6 +126,7 @@ def transition_many(
     places: list[int] = []
     for place, batch in enumerate(batches):
         try:
+            check_version(batch.version, "version")
             swap = _checked_swap(
                 batch,
                 new_state,
@@ -195,7 +196,6 @@ def swap_to(batch: Batch, move: Move, *, update: Attributes | None = None, retir
         InvalidTransitionError: the batch is retired.
         InvalidValueError: its version is none, or its requests are not those of its row.
     """
-    check_version(batch.version, "version")
     if batch.retired_at is not None:
         msg = f"batch {batch.id!r} is retired and accepts no move; start a new batch for its requests"
         raise InvalidTransitionError(msg)

@@ -25,7 +25,7 @@ class ManualClock:
     """
 
     def __init__(self, now: int = START) -> None:
-        self.now = now
+        self.now: int = now
 
     def __call__(self) -> int:
         """Answer the present instant."""

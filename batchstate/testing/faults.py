@@ -150,7 +150,7 @@ class Record(Fault):
     answers: list[object] = Factory(list)
 
     def __attrs_post_init__(self) -> None:
-        self.after = self._note
+        self.after: Callable[[Call, object], None] = self._note
 
     def _note(self, call: Call, answer: object) -> None:
         self.calls.append(call)

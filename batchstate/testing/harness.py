@@ -63,7 +63,7 @@ class Harness(ABC):
     threads: ClassVar[int] = 8
 
     def __init__(self) -> None:
-        self.clock = ManualClock()
+        self.clock: ManualClock = ManualClock()
 
     @abstractmethod
     def open(self, queue: str = "q") -> Storage:

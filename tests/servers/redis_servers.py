@@ -108,7 +108,8 @@ class RedisServer(ControlledServer, RedisEndpoint):
         RedisEndpoint.__init__(self, url="")
         self.password = password
         self.tls = tls
-        self._file = self.process.folder / "server.conf"
+        self.configuration = self.process.folder / "server.conf"
+        """Written when the server starts, read again when it restarts."""
         self._binary = binary_of(self.make)
         self._settings = dict(settings)
         self._durable = durable
@@ -126,12 +127,12 @@ class RedisServer(ControlledServer, RedisEndpoint):
 
     @override
     def prepare(self) -> None:
-        self._file.write_text(self._configuration())
+        self.configuration.write_text(self._lines())
 
     @override
     def command(self) -> list[str | Path]:
         """Return the program, with the file that `prepare` has written."""
-        return [self._binary, self._file, *(["--sentinel"] if self._sentinel else [])]
+        return [self._binary, self.configuration, *(["--sentinel"] if self._sentinel else [])]
 
     @override
     def answers(self) -> bool:
@@ -143,7 +144,7 @@ class RedisServer(ControlledServer, RedisEndpoint):
             return bool(client.info("server")["process_id"] == self.process.pid)
         return False
 
-    def _configuration(self) -> str:
+    def _lines(self) -> str:
         lines = {"bind": self.host, "port": str(self.port), "dir": str(self.process.folder)}
         if not self._sentinel:
             lines |= {"save": '""', "appendonly": "yes" if self._durable else "no"}

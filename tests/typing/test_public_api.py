@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from batchstate_memory import MemoryStorage
+    from batchstate_sqlite import SQLiteStorage
 
 FLOW = Lifecycle.parse("queued > testing > merging > merged; testing | merging > failed")
 
@@ -171,6 +172,14 @@ if TYPE_CHECKING:
 
     def memory_is_a_storage(store: MemoryStorage) -> Sequence[Storage | AtomicMoves | AtomicCreates | SnapshotListing]:
         """Accept the memory adapter for the protocol and each of its capabilities."""
+        storage: Storage = store
+        moves: AtomicMoves = store
+        creates: AtomicCreates = store
+        listing: SnapshotListing = store
+        return [storage, moves, creates, listing]
+
+    def sqlite_is_a_storage(store: SQLiteStorage) -> Sequence[Storage | AtomicMoves | AtomicCreates | SnapshotListing]:
+        """Accept the SQLite adapter for the protocol and each of its capabilities."""
         storage: Storage = store
         moves: AtomicMoves = store
         creates: AtomicCreates = store

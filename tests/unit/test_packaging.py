@@ -128,7 +128,7 @@ def test_extras_are_the_documented_ones(metadata: Message) -> None:
 
 
 # What a part of the house may import besides the standard library and what stands below it.
-_BASE = {"attrs", "batchstate", "pydantic", "pydantic_core", "typing_extensions", "uuid6"}
+_BASE = {"attrs", "batchstate", "pydantic", "pydantic_core", "uuid6"}
 _MAY_IMPORT = {
     "batchstate": _BASE,
     "batchstate/cli": _BASE | {"pydantic_settings", "rich", "typer"},
@@ -165,13 +165,13 @@ def test_every_import_is_of_something_that_is_declared(part: str) -> None:
     assert undeclared == set()
 
 
-def _run_python(program: str) -> str:
+def _run_python(program: str, *arguments: str) -> str:
     """Run a program in a fresh interpreter that sees this checkout's packages; its output."""
     # Measuring the coverage of a child loads modules into it that are none of its own.
     environment = {key: value for key, value in os.environ.items() if "COVERAGE" not in key}
     preamble = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'adapters')]!r}\n"
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", preamble + program],
+        [sys.executable, "-W", "error", "-c", preamble + program, *arguments],
         check=True,
         capture_output=True,
         env=environment,
@@ -210,3 +210,23 @@ def test_core_works_where_only_the_base_is_installed() -> None:
     hide = f"sys.modules.update(dict.fromkeys({NOT_IN_THE_BASE!r}))\n"
 
     assert _run_python(hide + _IMPORT_THE_CORE + "print('ok')") == "ok\n"
+
+
+_MOVE_A_BATCH = """
+from batchstate import Lifecycle, open_queue
+flow = Lifecycle.parse("queued > testing > merged")
+with open_queue("merges", sys.argv[1], lifecycle=flow) as queue:
+    queue.create("batch-17", requests=["pr-1"])
+    queue.advance("batch-17", "testing", source="queued")
+    print([batch.id for batch in queue.list_by_states(["testing"])])
+"""
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite:///{folder}/merges.db"])
+def test_embedded_backends_need_the_base_only(url: str, tmp_path: Path) -> None:
+    """The backends that need no client run where no extra is installed."""
+    hide = f"sys.modules.update(dict.fromkeys({NOT_IN_THE_BASE!r}))\n"
+
+    output = _run_python(hide + _MOVE_A_BATCH, url.format(folder=tmp_path))
+
+    assert output == "['batch-17']\n"

@@ -1,7 +1,13 @@
 """The contract of a storage, one module a subject; `StorageContract` inherits them all."""
 
+from batchstate.testing.contract.advancing import Advancing, AdvancingByEntered, AdvancingBySource
 from batchstate.testing.contract.capabilities import Capabilities
 from batchstate.testing.contract.creation import Creation, PrimitiveCreation
+from batchstate.testing.contract.history import Histories
+from batchstate.testing.contract.many import ManyTransitions
+from batchstate.testing.contract.records import Paging, Records
+from batchstate.testing.contract.swaps import Marks, Swaps, WholeMoves
+from batchstate.testing.contract.transitions import Repair, Transitions, UnfinishedTransitions
 
 __all__ = ["StorageContract"]
 
@@ -10,6 +16,19 @@ class StorageContract(
     Capabilities,
     Creation,
     PrimitiveCreation,
+    Swaps,
+    Marks,
+    WholeMoves,
+    Records,
+    Paging,
+    Transitions,
+    UnfinishedTransitions,
+    Repair,
+    ManyTransitions,
+    AdvancingBySource,
+    AdvancingByEntered,
+    Advancing,
+    Histories,
 ):
     """Every promise of `batchstate.storage.Storage` and of the functions over it, for one adapter.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from batchstate.creation import create_batch
+from batchstate.creation import create_batch, create_many
 from batchstate.entities import Batch, MembershipRecord, RowMemory
 from batchstate.errors import BatchStateError
 from batchstate.lifecycle import Lifecycle
@@ -26,6 +26,7 @@ __all__ = [
     "LINE",
     "LOOP",
     "associated",
+    "crowd",
     "everything",
     "filed",
     "lag",
@@ -78,6 +79,15 @@ def made(
 ) -> Batch:
     """Create a batch and answer it."""
     return create_batch(store, new(batch_id, state, requests, store.queue, **attributes), clock=lambda: START)
+
+
+def crowd(store: Storage, ids: Iterable[str], state: str = "queued", requests: Iterable[str] = ()) -> list[Batch]:
+    """Create many batches and answer them."""
+    requests = tuple(requests)
+    outcomes = create_many(
+        store, [new(batch_id, state, requests, store.queue) for batch_id in ids], clock=lambda: START
+    )
+    return [batch for batch in outcomes if isinstance(batch, Batch)]
 
 
 def walked(store: Storage, *states: str, batch_id: str = "b") -> Batch:
