@@ -18,6 +18,7 @@ from batchstate.errors import (
 )
 from batchstate.marks import new_mark, remember
 from batchstate.moves import Move, append_move
+from batchstate.names import check_name
 from batchstate.storage import AtomicCreates, Outcome, Storage
 from batchstate.times import Clock, wall_clock
 from batchstate.transition import check_not_reserved, put_records_of
@@ -102,6 +103,7 @@ def _stamped(batch: Batch, move: Move) -> Batch:
     if (batch.version, batch.entered, batch.retired_at) != (1, 1, None) or batch.history:
         msg = f"batch {batch.id!r} is not new: create it at version 1, without history; use transition to change one"
         raise InvalidValueError(msg)
+    check_name("state", batch.state)
     check_not_reserved(batch.state)
     return attrs.evolve(
         batch,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OnProblem",
     "dangling_among",
+    "distinct_states",
     "find_by_request_id",
     "iter_by_states",
     "list_by_states",
@@ -193,10 +194,7 @@ def _plan(
     states: Iterable[str], lifecycle: Lifecycle | None, *, complete: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Answer the states asked for, the buckets to read, and those to read once more at the end, all in order."""
-    if isinstance(states, str):
-        msg = f"states must be several, such as [{states!r}], not a str"
-        raise InvalidValueError(msg)
-    asked = tuple(dict.fromkeys(check_name("state", state) for state in states))
+    asked = distinct_states(states)
     if lifecycle is None:
         if complete:
             msg = "complete=True also reads the states that can precede those asked for: give the lifecycle"
@@ -204,6 +202,14 @@ def _plan(
         return asked, asked, ()
     buckets = lifecycle.ordered({*asked, *lifecycle.preceding(asked)} if complete else asked)
     return lifecycle.ordered(asked), buckets, buckets[:-1] if lifecycle.any_cycle(buckets) else ()
+
+
+def distinct_states(states: Iterable[str]) -> tuple[str, ...]:
+    """Answer these states, each once; raises `InvalidValueError` where one is no name or a single text is given."""
+    if isinstance(states, str):
+        msg = f"states must be several, such as [{states!r}], not a str"
+        raise InvalidValueError(msg)
+    return tuple(dict.fromkeys(check_name("state", state) for state in states))
 
 
 def _candidates(store: Storage, buckets: Sequence[str], again: Sequence[str]) -> Iterator[Sequence[MembershipRecord]]:

@@ -18,7 +18,7 @@ from batchstate.errors import (
     VersionMismatchError,
 )
 from batchstate.lifecycle import RESERVED_STATES
-from batchstate.listing import OnProblem, dangling_among, pages_of, raise_problem
+from batchstate.listing import OnProblem, dangling_among, distinct_states, pages_of, raise_problem
 from batchstate.moves import Move
 from batchstate.times import Clock, Duration, milliseconds, wall_clock
 from batchstate.transition import put_records_of, swap_to
@@ -80,11 +80,12 @@ def reconcile(store: Storage, states: Iterable[str], *, on_problem: OnProblem = 
 
     Raises:
         DanglingRecordError, CorruptRowError, UnsupportedFormatError: as for `list_by_states`.
+        InvalidValueError: a state is no name. Nothing was written.
         StorageUnavailableError: the store could not be reached. What was mended stays mended; call
             it again.
     """
     total = Reconciled(0, 0, 0)
-    for state in dict.fromkeys([*states, *RESERVED_STATES]):
+    for state in dict.fromkeys([*distinct_states(states), *RESERVED_STATES]):
         for records in pages_of(store, state, PAGE):
             done = _reconcile_page(store, records, on_problem)
             total = Reconciled(*(sum(pair) for pair in zip(total, done, strict=True)))
@@ -203,7 +204,7 @@ def purge(
         clock: answers the present time in milliseconds since the epoch.
 
     Raises:
-        InvalidValueError: `older_than` or `limit` is none. Nothing was deleted.
+        InvalidValueError: `older_than`, `limit` or a state is none. Nothing was deleted.
         CorruptRowError, UnsupportedFormatError: a retired row cannot be read.
         StorageUnavailableError: the store could not be reached. What is gone is gone whole or found
             again by the next call.
@@ -212,7 +213,7 @@ def purge(
     if limit is not None and (type(limit) is not int or limit < 1):
         msg = f"limit must be an int of 1 or more, or None, not {limit!r}"
         raise InvalidValueError(msg)
-    every = tuple(dict.fromkeys([*states, *RESERVED_STATES]))
+    every = tuple(dict.fromkeys([*distinct_states(states), *RESERVED_STATES]))
     gone = 0
     for batches in _due_pages(store, due, on_problem):
         room = len(batches) if limit is None else limit - gone

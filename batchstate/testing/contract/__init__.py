@@ -1,19 +1,27 @@
 """The contract of a storage, one module a subject; `StorageContract` inherits them all."""
 
 from batchstate.testing.contract.advancing import Advancing, AdvancingByEntered, AdvancingBySource
+from batchstate.testing.contract.associations import Associations, Finding
 from batchstate.testing.contract.capabilities import Capabilities
 from batchstate.testing.contract.creation import Creation, PrimitiveCreation
 from batchstate.testing.contract.history import Histories
 from batchstate.testing.contract.many import ManyTransitions
+from batchstate.testing.contract.names import Names, RefusedNames
 from batchstate.testing.contract.records import Paging, Records
 from batchstate.testing.contract.swaps import Marks, Swaps, WholeMoves
 from batchstate.testing.contract.transitions import Repair, Transitions, UnfinishedTransitions
+from batchstate.testing.contract.values import NothingShared, RefusedValues, Values
 
 __all__ = ["StorageContract"]
 
 
 class StorageContract(
     Capabilities,
+    Names,
+    RefusedNames,
+    Values,
+    RefusedValues,
+    NothingShared,
     Creation,
     PrimitiveCreation,
     Swaps,
@@ -21,6 +29,8 @@ class StorageContract(
     WholeMoves,
     Records,
     Paging,
+    Associations,
+    Finding,
     Transitions,
     UnfinishedTransitions,
     Repair,

@@ -22,12 +22,13 @@ from batchstate.moves import Move
 from batchstate.testing.clock import START
 from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import LINE, LOOP, everything, filed, lag, made, row, walked
-from batchstate.testing.faults import Call, Crash, Fault, crash_after, drop_reply, record
+from batchstate.testing.faults import Crash, Fault, crash_after, drop_reply, record
 from batchstate.tidying import retire
 from batchstate.transition import transition
 
 if TYPE_CHECKING:
     from batchstate.storage import Storage
+    from batchstate.testing.forwarding import Call
 
 __all__ = ["Advancing", "AdvancingByEntered", "AdvancingBySource"]
 

@@ -14,11 +14,12 @@ from batchstate.moves import Move
 from batchstate.storage import AtomicMoves, Storage
 from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import LINE, crowd, everything, filed, made, new, row, swap, walked
-from batchstate.testing.faults import Call, Fault, record
+from batchstate.testing.faults import Fault, record
 from batchstate.tidying import retire
 from batchstate.transition import ensure_record, transition, transition_many
 
 if TYPE_CHECKING:
+    from batchstate.testing.forwarding import Call
     from batchstate.testing.harness import Harness
 
 __all__ = ["ManyTransitions"]

@@ -22,11 +22,12 @@ from batchstate.storage import AtomicMoves, Storage
 from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import LINE, LOOP, everything, filed, made, moved, new, row, walked, wrong
 from batchstate.testing.contract.given import record as membership
-from batchstate.testing.faults import Call, Crash, Fault, crash_after, drop_reply, record, resend
+from batchstate.testing.faults import Crash, Fault, crash_after, drop_reply, record, resend
 from batchstate.tidying import retire
 from batchstate.transition import ensure_record, transition
 
 if TYPE_CHECKING:
+    from batchstate.testing.forwarding import Call
     from batchstate.testing.harness import Harness
 
 __all__ = ["Repair", "Transitions", "UnfinishedTransitions"]
