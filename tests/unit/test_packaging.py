@@ -71,10 +71,12 @@ def _sources(folder: Path) -> set[str]:
 
 
 def test_wheel_holds_the_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
-    """The wheel holds every file of the core and the adapters, and no other package."""
+    """The wheel holds every file of the core and the adapters, the demo's changes, and no other package."""
     expected = _sources(ROOT / "batchstate")
     for adapter in ADAPTERS:
         expected |= _sources(ROOT / "adapters" / adapter)
+
+    expected.add("batchstate/cli/demo/changes.jsonl")
 
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
 
@@ -100,6 +102,7 @@ def test_source_archive_holds_what_a_build_needs_and_nothing_else(tmp_path: Path
         "README.md",
         "adapters",
         "batchstate",
+        "examples",
         "pyproject.toml",
     }
 

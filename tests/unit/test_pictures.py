@@ -204,7 +204,7 @@ def test_nothing_covers_anything(lifecycle: Lifecycle, counts: dict[str, int] | 
     for place, one in enumerate(boxes):
         assert layout.top <= one.y - one.height / 2
         assert one.y + one.height / 2 <= layout.bottom
-        assert 0 <= one.x <= one.x + one.width <= layout.width
+        assert 0 <= one.x <= one.x + one.width <= layout.width + 0.01  # a sum of floats
         for other in boxes[:place]:
             beside = one.x >= other.x + other.width or other.x >= one.x + one.width
             assert beside or abs(one.y - other.y) >= (one.height + other.height) / 2 + 10
