@@ -1,0 +1,183 @@
+"""Checking: reads a store and says where it breaks a promise, each fault with the command that mends it.
+
+Works beside running pipelines. A move under way looks like a fault for a moment, so what looks wrong is looked at
+again, and told only if it is still so and nobody has touched the batch for a while. Holds a page of rows at a time,
+however many there are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from attrs import frozen
+
+from batchstate.creation import associations_of
+from batchstate.entities import Batch, MembershipRecord
+from batchstate.errors import BatchStateError
+from batchstate.lifecycle import RESERVED_STATES
+from batchstate.listing import HYDRATED
+from batchstate.marks import REMEMBERED
+from batchstate.times import Clock, Duration, milliseconds, wall_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from batchstate.lifecycle import Lifecycle
+    from batchstate.storage import Kind, Storage
+
+__all__ = ["Fault", "FaultKind", "check_batches"]
+
+FaultKind: TypeAlias = Literal[
+    "unreadable row",
+    "unfiled batch",
+    "stale record",
+    "dangling record",
+    "record of a retired batch",
+    "missing association",
+    "unknown state",
+    "broken marks",
+    "broken history",
+]
+"""What may be wrong with batches."""
+
+
+@frozen
+class Fault:
+    """One broken promise.
+
+    Attributes:
+        kind: which promise.
+        key: the batch or job it is about.
+        says: what is wrong, in a sentence.
+        mend: the command that mends it, `""` where only somebody who knows the data can.
+        safe: whether mending can lose nothing, so that it may be done without asking.
+    """
+
+    kind: str
+    key: str
+    says: str
+    mend: str = ""
+    safe: bool = False
+
+
+def check_batches(
+    store: Storage,
+    lifecycle: Lifecycle,
+    *,
+    settled_for: Duration = "1m",
+    clock: Clock = wall_clock,
+    on_progress: Callable[[str, int], None] = lambda *_: None,
+) -> Iterator[Fault]:
+    """Go through the batches of a queue, their records and associations, and answer what is wrong.
+
+    Args:
+        store: the queue's storage.
+        lifecycle: the states of its batches.
+        settled_for: a batch that was written more recently than this may be on its way, and is not judged by its
+            records.
+        clock: answers the time in milliseconds since the epoch.
+        on_progress: called with the kind of row and how many were looked at, page by page.
+
+    Raises:
+        StorageUnavailableError: the store could not be reached.
+    """
+    before = clock() - milliseconds(settled_for, "settled_for", zero=True)
+    seen = 0
+    for rows in _pages(store, "batches"):
+        batches = [row for row in rows if isinstance(row, Batch)]
+        yield from (_unreadable(row) for row in rows if isinstance(row, BatchStateError))
+        for batch in batches:
+            yield from _faults_within(batch, lifecycle)
+        live = [batch for batch in batches if batch.retired_at is None and batch.updated_at <= before]
+        yield from _unfiled(store, live)
+        yield from _unassociated(store, live)
+        seen += len(rows)
+        on_progress("batches", seen)
+    seen = 0
+    for rows in _pages(store, "records"):
+        records = [row for row in rows if isinstance(row, MembershipRecord)]
+        yield from _misfiled(store, records, before)
+        seen += len(rows)
+        on_progress("records", seen)
+
+
+def _pages(store: Storage, kind: Kind) -> Iterator[Sequence[object]]:
+    page = store.scan(kind, limit=HYDRATED)
+    yield page.items
+    while page.cursor is not None:
+        page = store.scan(kind, page.cursor, limit=HYDRATED)
+        yield page.items
+
+
+def _unreadable(error: BatchStateError) -> Fault:
+    return Fault("unreadable row", str(getattr(error, "key", "")), str(error))
+
+
+def _faults_within(batch: Batch, lifecycle: Lifecycle) -> Iterator[Fault]:
+    """Answer what is wrong with a row by itself."""
+    if batch.state not in lifecycle.states and batch.state not in RESERVED_STATES:
+        says = f"is in {batch.state!r}, which the lifecycle does not know; was it written with another one?"
+        yield Fault("unknown state", batch.id, says)
+    versions = [int(item.partition(":")[0]) for item in batch.marks.split(" ") if item[:1].isdigit()]
+    expected = list(range(batch.version - len(versions) + 1, batch.version + 1))
+    if not versions or len(versions) > REMEMBERED or versions != expected or batch.entered > batch.version:
+        yield Fault("broken marks", batch.id, f"is at version {batch.version}, and its marks remember {versions}")
+    try:
+        last = batch.history[-1] if batch.history else None
+    except BatchStateError as error:
+        yield Fault("broken history", batch.id, str(error))
+        return
+    if last is None or (last.version, last.to) != (batch.version, batch.state):
+        yield Fault("broken history", batch.id, f"is in {batch.state!r}, and its history does not end there")
+
+
+def _unfiled(store: Storage, batches: Sequence[Batch]) -> Iterator[Fault]:
+    """Answer the batches that have no record under their own state, and still have none at a second look."""
+    filed = {(record.state, record.batch_id) for record in store.get_records((b.state, b.id) for b in batches)}
+    missing = [batch for batch in batches if (batch.state, batch.id) not in filed]
+    for batch in _unchanged(store, missing):
+        if not store.get_records([(batch.state, batch.id)]):
+            says = f"is in {batch.state!r} and not filed there, so that its listing misses it"
+            yield Fault("unfiled batch", batch.id, says, f"batchstate ensure {batch.id}", safe=True)
+
+
+def _unassociated(store: Storage, batches: Sequence[Batch]) -> Iterator[Fault]:
+    for batch in batches:
+        lacking = [
+            association.request_id
+            for association in associations_of(batch)
+            if all(known.batch_id != batch.id for known in store.list_associations(association.request_id))
+        ]
+        if lacking and any(True for _ in _unchanged(store, [batch])):
+            says = f"is not found by its requests {', '.join(map(repr, lacking[:5]))}"
+            yield Fault("missing association", batch.id, says, f"batchstate ensure {batch.id}", safe=True)
+
+
+def _misfiled(store: Storage, records: Sequence[MembershipRecord], before: int) -> Iterator[Fault]:
+    """Answer the records that disagree with their rows, and still do at a second look."""
+    rows = store.get_batches(record.batch_id for record in records)
+    wrong: list[tuple[MembershipRecord, Fault]] = []
+    for record in records:
+        row = rows.get(record.batch_id)
+        if row is None:
+            says = f"is filed under {record.state!r} and has no row: the store lost rows"
+            wrong.append((record, Fault("dangling record", record.batch_id, says)))
+        elif isinstance(row, BatchStateError) or row.updated_at > before:
+            continue
+        elif row.retired_at is not None:
+            says = f"is retired and still filed under {record.state!r}"
+            wrong.append((record, Fault("record of a retired batch", row.id, says, "batchstate reconcile", safe=True)))
+        elif row.state != record.state:
+            says = f"is in {row.state!r} and also filed under {record.state!r}, which costs a read at each listing"
+            wrong.append((record, Fault("stale record", row.id, says, "batchstate reconcile", safe=True)))
+    still = set(store.get_records((record.state, record.batch_id) for record, _ in wrong)) if wrong else set()
+    yield from (fault for record, fault in wrong if record in still)
+
+
+def _unchanged(store: Storage, batches: Sequence[Batch]) -> Iterator[Batch]:
+    """Answer those of these batches that are as they were."""
+    rows = store.get_batches(batch.id for batch in batches) if batches else {}
+    for batch in batches:
+        row = rows.get(batch.id)
+        if isinstance(row, Batch) and row.version == batch.version:
+            yield batch
