@@ -85,10 +85,13 @@ PUT_RECORD: Final = f"""
     INSERT INTO batchstate_records (queue, state, batch_id, version) VALUES (?, ?, ?, ?) {_KEEP_HIGHER}
 """
 
+# Numbered parameters would say it shorter, but Python 3.12 and later want names for those.
 PUT_LIVE_RECORD: Final = f"""
     INSERT INTO batchstate_records (queue, state, batch_id, version)
-    SELECT ?1, ?2, ?3, ?4
-    WHERE EXISTS (SELECT 1 FROM batchstate_batches WHERE queue = ?1 AND id = ?3 AND retired_at IS NULL) {_KEEP_HIGHER}
+    SELECT new.queue, new.state, new.batch_id, new.version
+    FROM (SELECT ? AS queue, ? AS state, ? AS batch_id, ? AS version) AS new
+    JOIN batchstate_batches AS b ON b.queue = new.queue AND b.id = new.batch_id
+    WHERE b.retired_at IS NULL {_KEEP_HIGHER}
 """
 
 DELETE_RECORD: Final = """
