@@ -22,9 +22,6 @@ deletes its record; otherwise it moves the record. The version rises by one, the
 once.
 """
 
-# The docstring of a protocol's method is its whole body.
-# pyright: reportReturnType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
