@@ -1,0 +1,1 @@
+"""What single adapters promise beyond the contract."""

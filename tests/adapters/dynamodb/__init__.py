@@ -1,0 +1,1 @@
+"""What is DynamoDB's own, and the tools that look at what is sent to it."""

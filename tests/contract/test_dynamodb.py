@@ -1,0 +1,187 @@
+"""The DynamoDB adapter keeps the contract, on three emulators; with transactions where the emulator has them.
+
+Emulators slow down with the size of a table, moto above all: the tests of large numbers take
+hundreds of rows here and not thousands.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from itertools import count
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import pytest
+from typing_extensions import override
+
+from batchstate.storage import AtomicCreates, AtomicMoves
+from batchstate.testing import Harness, StorageContract
+from batchstate.wire import BatchRow
+from batchstate_dynamodb import DynamoDBStorage, TransactingDynamoDBStorage, create_table
+from batchstate_dynamodb.layout import MOST, Layout, item_key, row_item
+from tests.adapters.dynamodb.rules import Watch
+from tests.servers.available import Server, need
+from tests.servers.dynamo_servers import DynamoEndpoint, moto_in_process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from types_boto3_dynamodb import DynamoDBClient
+
+_numbers = count(1)
+
+
+class DynamoDBHarness(Harness):
+    """A table of its own in an emulator, every request to which is held to the service's rules."""
+
+    kind: ClassVar[type[DynamoDBStorage]] = DynamoDBStorage
+    sees_rows = False
+    scale = 300
+    largest = MOST
+    examples = 8
+    threads = 4
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        super().__init__()
+        self.client = client
+        self.table = table
+
+    @override
+    def open(self, queue: str = "q") -> DynamoDBStorage:
+        return self.kind(self.table, queue, client=self.client, clock=self.clock, sleep=lambda _: None)
+
+    @override
+    def plant(self, queue: str, batch_id: str, values: Sequence[Any]) -> None:
+        item = row_item(Layout(queue).row(batch_id), BatchRow._make(values))
+        self.client.put_item(TableName=self.table, Item=item)
+
+    @override
+    def lose(self, queue: str, batch_id: str) -> None:
+        self.client.delete_item(TableName=self.table, Key=item_key(Layout(queue).row(batch_id)))
+
+
+class TransactingHarness(DynamoDBHarness):
+    """The same with transactions."""
+
+    kind = TransactingDynamoDBStorage
+    capabilities = frozenset({AtomicMoves, AtomicCreates})
+
+
+@pytest.fixture(scope="class")
+def moto_in_this_process() -> Iterator[Emulator]:
+    """Moto inside this process, with a table for the class."""
+    need(Server.MOTO, ours=True)
+    with moto_in_process() as client:
+        yield emulator(client)
+
+
+@pytest.fixture(scope="class")
+def moto_over_http(moto_server: DynamoEndpoint) -> Emulator:
+    """Moto over HTTP, with a table for the class."""
+    return emulator(moto_server.client())
+
+
+@pytest.fixture(scope="class")
+def dynalite(dynalite_server: DynamoEndpoint) -> Emulator:
+    """Dynalite, with a table for the class."""
+    return emulator(dynalite_server.client())
+
+
+class Emulator(NamedTuple):
+    """A client whose requests are held to the rules, and a table."""
+
+    client: DynamoDBClient
+    table: str
+
+
+def emulator(client: DynamoDBClient) -> Emulator:
+    """Make a table for a class."""
+    Watch(client)
+    table = f"contract-{next(_numbers)}"
+    create_table(client, table)
+    return Emulator(client, table)
+
+
+@contextmanager
+def emptied(emulator: Emulator) -> Iterator[Emulator]:
+    """Empty the table after a test; making one for each takes up to a second."""
+    yield emulator
+    pages = emulator.client.get_paginator("scan").paginate(TableName=emulator.table, ConsistentRead=True)
+    keys = [{"pk": item["pk"], "sk": item["sk"]} for page in pages for item in page["Items"]]
+    for start in range(0, len(keys), 25):
+        emulator.client.batch_write_item(
+            RequestItems={emulator.table: [{"DeleteRequest": {"Key": key}} for key in keys[start : start + 25]]}
+        )
+
+
+class OneAtATime:
+    """A client whose calls wait for each other, for moto.
+
+    It looks and writes in two steps without a lock, and a cancelled transaction puts all its tables
+    back to what they were when it began, whatever others wrote meanwhile.
+    """
+
+    def __init__(self, client: DynamoDBClient) -> None:
+        self._client = client
+        self._lock = Lock()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the client has
+        attribute = getattr(self._client, name)
+        if name == "meta" or not callable(attribute):
+            return attribute
+
+        def call(**parameters: Any) -> Any:  # noqa: ANN401
+            with self._lock:
+                return attribute(**parameters)
+
+        return call
+
+
+class TestDynamoDBOnMotoInProcess(StorageContract):
+    """The contract on moto inside this process."""
+
+    @pytest.fixture
+    def harness(self, moto_in_this_process: Emulator) -> Iterator[Harness]:
+        """Give the table, and empty it."""
+        with emptied(moto_in_this_process) as (client, table):
+            yield DynamoDBHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+
+
+class TestTransactingDynamoDBOnMotoInProcess(StorageContract):
+    """The contract with transactions on moto inside this process."""
+
+    @pytest.fixture
+    def harness(self, moto_in_this_process: Emulator) -> Iterator[Harness]:
+        """Give the table, and empty it."""
+        with emptied(moto_in_this_process) as (client, table):
+            yield TransactingHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+
+
+class TestDynamoDBOnMoto(StorageContract):
+    """The contract on moto over HTTP."""
+
+    @pytest.fixture
+    def harness(self, moto_over_http: Emulator) -> Iterator[Harness]:
+        """Give the table, and empty it."""
+        with emptied(moto_over_http) as (client, table):
+            yield DynamoDBHarness(client, table)
+
+
+class TestTransactingDynamoDBOnMoto(StorageContract):
+    """The contract with transactions on moto over HTTP."""
+
+    @pytest.fixture
+    def harness(self, moto_over_http: Emulator) -> Iterator[Harness]:
+        """Give the table, and empty it."""
+        with emptied(moto_over_http) as (client, table):
+            yield TransactingHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+
+
+class TestDynamoDBOnDynalite(StorageContract):
+    """The contract on dynalite, which knows no transactions."""
+
+    @pytest.fixture
+    def harness(self, dynalite: Emulator) -> Iterator[Harness]:
+        """Give the table, and empty it."""
+        with emptied(dynalite) as (client, table):
+            yield DynamoDBHarness(client, table)
