@@ -23,10 +23,10 @@ def item_size(item: Mapping[str, Any]) -> int:
 def _value_size(value: Mapping[str, Any]) -> int:
     [(kind, content)] = value.items()
     if kind == "S":
-        return len(content.encode())
+        return len(str(content).encode())
     if kind == "N":
-        digits = content.lstrip("-").strip("0")
-        return ceil(len(digits) / 2) + 1 + content.startswith("-")
+        digits = str(content).lstrip("-").strip("0")
+        return ceil(len(digits) / 2) + 1 + int(str(content).startswith("-"))
     raise AssertionError(f"no item of ours has a value of type {kind}")
 
 
