@@ -19,6 +19,7 @@ from batchstate.names import check_name
 from batchstate.storage import Kind, Outcome, Page, Swap, Unreadable, judge_creation, judge_swap
 from batchstate.times import Clock, wall_clock
 from batchstate.wire import BatchRow, check_association, check_record, decode_batch, encode_each
+from batchstate_memory.frozen import Frozen, freeze, thaw
 from batchstate_memory.jobs import MemoryJobs
 from batchstate_memory.store import MemoryStore, QueueRows
 
@@ -69,6 +70,16 @@ class MemoryStorage(MemoryJobs):
     @property
     def queue(self) -> str:
         return self._queue
+
+    def freeze(self) -> Frozen:
+        """Answer the queue's batches, records and associations as they are now; its jobs are not among them."""
+        with self._lock:
+            return freeze(self._rows)
+
+    def thaw(self, frozen: Frozen) -> None:
+        """Go back to what `freeze` answered; the jobs stay as they are."""
+        with self._lock:
+            thaw(self._rows, frozen)
 
     def check_batches(self, batches: Sequence[Batch]) -> list[Outcome]:
         return [row if isinstance(row, BatchStateError) else None for row in encode_each(batches, self._queue)]
@@ -282,7 +293,6 @@ class MemoryStorage(MemoryJobs):
                 attempts.pop(batch.id, None)
                 if not attempts:
                     del self._rows.outcomes[request_id]
-        self._rows.jobs.holds.pop(batch.id, None)
         self._rows.forget(row)
         return None
 
