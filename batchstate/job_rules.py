@@ -86,7 +86,7 @@ def judge_settling(remembered: str | None, row: JobRow | None, claim_id: str, se
         return _SETTLED[remembered]
     if row is None or row.claim != claim_id:
         return "lost"
-    if remembered == "" and row.place == "active":
+    if row.place == "active":
         return None
     late = remembered == "swept" and row.place == "waiting" and settling.verdict != "release"
     return None if late else "lost"

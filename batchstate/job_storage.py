@@ -22,15 +22,12 @@ deletes its record; otherwise it moves the record. The version rises by one, the
 once.
 """
 
-# The docstring of a protocol's method is its whole body.
-# pyright: reportReturnType=false
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from batchstate.errors import BatchStateError, CorruptRowError
     from batchstate.job_calls import (
@@ -214,10 +211,10 @@ class JobStorage(Protocol):
 
 @runtime_checkable
 class Wakeable(Protocol):
-    """A storage on which a waiting consumer is woken when there may be work."""
+    """A storage that tells who waits for work when there may be some."""
 
-    def wait_for_jobs(self, seconds: float) -> bool:
-        """Wait until jobs may have become claimable, or for so long; answer whether woken. False alarms are fine."""
+    def listen(self, nudge: Callable[[], None]) -> Callable[[], None]:
+        """Call `nudge` whenever a step in this process may have made jobs claimable, until the answer is called.
 
-    def wake(self) -> None:
-        """Wake whoever waits on this storage in this process, from any thread or a signal handler."""
+        False alarms are fine. `nudge` returns at once, may be called from any thread, and must not call the storage.
+        """

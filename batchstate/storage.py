@@ -11,9 +11,6 @@ write acknowledged before it, by whichever client. Methods may be called from se
 once. `batchstate.testing` has the contract as a suite of tests.
 """
 
-# The docstring of a protocol's method is its whole body.
-# pyright: reportReturnType=false
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

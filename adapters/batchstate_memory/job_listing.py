@@ -67,7 +67,7 @@ class MemoryJobListing:
         jobs = self._rows.jobs
         if not jobs.is_servable(name, now):
             return 0
-        group = jobs.group(name)
+        group = jobs.groups[name]
         due = {
             job_id
             for due, order, job_id in group.alarms

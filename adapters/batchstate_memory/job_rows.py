@@ -100,35 +100,42 @@ class JobRows:
 
     def is_servable(self, name: str, now: int) -> bool:
         """Answer whether a claim could take a job of this group."""
-        group = self.group(name)
-        if group.paused is not None or self.headroom(group) == 0:
+        group = self.groups.get(name)
+        if group is None or group.paused is not None or self.headroom(group) == 0:
             return False
-        return group.counts["waiting"] > 0 or self.first_due(group, now) is not None
+        return group.counts["waiting"] > 0 or self.first_due(name, now) is not None
 
     def refresh(self, name: str, now: int) -> None:
         """Let a group join the ring's tail, or leave it, after a step that concerned it."""
-        if not self.is_servable(name, now):
-            self.ring.pop(name, None)
-        else:
+        if self.is_servable(name, now):
             self.ring.setdefault(name)
+            return
+        self.ring.pop(name, None)
+        group = self.groups.get(name)
+        if group is not None and not any(group.counts.values()) and group.ceiling is None and group.paused is None:
+            del self.groups[name]
 
     def wake_due_groups(self, now: int) -> None:
         """Let the groups whose jobs fell due join the ring, by due time."""
         while self.due_groups and self.due_groups[0][0] <= now:
             self.refresh(heappop(self.due_groups)[1], now)
 
-    def first_due(self, group: GroupState, now: int) -> str | None:
-        """Answer the scheduled job that fell due first, `None` where none is due."""
-        while group.alarms:
-            due, order, job_id = group.alarms[0]
+    def first_due(self, name: str, now: int) -> JobRow | None:
+        """Answer the scheduled job of a group that fell due first, `None` where none is due."""
+        alarms = self.group(name).alarms
+        while alarms:
+            due, order, job_id = alarms[0]
             row = self.rows.get(job_id)
-            if row is not None and (row.place, row.due_at, row.order) == ("scheduled", due, order):
-                return job_id if due <= now else None
-            heappop(group.alarms)
+            if row is not None and (row.place, row.group, row.due_at, row.order) == ("scheduled", name, due, order):
+                return row if due <= now else None
+            heappop(alarms)
         return None
 
     def in_line(self, name: str) -> Iterator[JobRow]:
-        """Pop the waiting jobs of a group, oldest first; whoever does not store one elsewhere must store it again."""
+        """Pop the waiting jobs of a group, oldest first; whoever takes one files it elsewhere before the next.
+
+        An entry may be there twice, of a job that left the line and came back, so each is compared with its row.
+        """
         line = self.group(name).line
         while line:
             order, job_id = heappop(line)

@@ -21,8 +21,7 @@ from batchstate_memory.job_listing import MemoryJobListing
 from batchstate_memory.job_rows import ClaimState, JobRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from threading import Condition
+    from collections.abc import Callable, Iterable, Sequence
 
     from batchstate.entities import Batch
     from batchstate.job_calls import Added, Claiming, NewJob, SettledAs, Settling
@@ -48,9 +47,10 @@ class MemoryJobs(MemoryJobListing):
         with self._lock:
             now = self.clock()
             answers = [self._add(job, now) for job in jobs]
-            for group in {job.group for job, answer in zip(jobs, answers, strict=True) if answer == "added"}:
-                self._jobs.refresh(group, now)
-            self._wake()
+            for job, answer in zip(jobs, answers, strict=True):
+                if answer == "added":
+                    self._jobs.refresh(job.group, now)
+            self._nudge()
             return answers
 
     def claim_jobs(self, claiming: Claiming) -> Claimed | None:
@@ -67,7 +67,9 @@ class MemoryJobs(MemoryJobListing):
     def get_claims(self, ids: Iterable[str]) -> dict[str, Claimed]:
         with self._lock:
             return {
-                claim_id: self._claimed(claim_id) for claim_id in dict.fromkeys(ids) if claim_id in self._jobs.claims
+                claim_id: self._claimed(claim_id)
+                for claim_id in dict.fromkeys(ids)
+                if claim_id in self._jobs.claims and claim_id in self._rows.batches
             }
 
     def extend_claim(self, claim_id: str, lease: int) -> Extended:
@@ -99,7 +101,7 @@ class MemoryJobs(MemoryJobListing):
             now = self.clock()
             outcomes = tuple(self._settle(claim_id, settling, keep_done, now) for settling in settlings)
             self._end_if_empty(claim_id, swept=False, now=now, by=by, why=why)
-            self._wake()
+            self._nudge()
             return Settled(outcomes, finished=claim_id not in self._jobs.claims)
 
     def sweep_jobs(self, limit: int, *, max_stalls: int, by: str = "", skew: int = 0) -> Swept:
@@ -124,7 +126,7 @@ class MemoryJobs(MemoryJobListing):
                 swept += [self._sweep(claim, row, max_stalls, now) for row in lapsed[:room]]
                 if self._end_if_empty(claim_id, swept=True, now=now, by=by, why="swept"):
                     ended.append(claim_id)
-            self._wake()
+            self._nudge()
             return Swept(
                 tuple(row.id for row in swept if row.place == "waiting"),
                 tuple(row.id for row in swept if row.place == "dead"),
@@ -136,14 +138,14 @@ class MemoryJobs(MemoryJobListing):
         with self._lock:
             now = self.clock()
             answers = [self._revive(job_id, now) for job_id in ids]
-            self._wake()
+            self._nudge()
             return answers
 
     def remove_jobs(self, ids: Sequence[str], *, force: bool = False, by: str = "") -> list[Outcome]:
         with self._lock:
             now = self.clock()
             answers = [self._remove(job_id, force=force, by=by, now=now) for job_id in ids]
-            self._wake()
+            self._nudge()
             return answers
 
     def move_job(self, job_id: str, group: str) -> Outcome:
@@ -161,7 +163,7 @@ class MemoryJobs(MemoryJobListing):
             self._jobs.store(row._replace(group=group))
             for name in (row.group, group):
                 self._jobs.refresh(name, now)
-            self._wake()
+            self._nudge()
             return None
 
     def set_paused(self, group: str | None, reason: str | None) -> None:
@@ -171,7 +173,7 @@ class MemoryJobs(MemoryJobListing):
             else:
                 self._jobs.group(group).paused = reason
                 self._jobs.refresh(group, self.clock())
-            self._wake()
+            self._nudge()
 
     def set_ceiling(self, group: str | None, ceiling: int | None) -> None:
         with self._lock:
@@ -182,7 +184,7 @@ class MemoryJobs(MemoryJobListing):
             now = self.clock()
             for name in [group] if group is not None else list(self._jobs.groups):
                 self._jobs.refresh(name, now)
-            self._wake()
+            self._nudge()
 
     def take_hold(self, batch_id: str, token: str, lease: int) -> Held:
         with self._lock:
@@ -208,20 +210,11 @@ class MemoryJobs(MemoryJobListing):
                 self._check_hold(batch_id, token, self.clock())
                 del self._jobs.holds[batch_id]
 
-    def wait_for_jobs(self, seconds: float) -> bool:
-        with self._work:
-            return self.count_claimable(1) > 0 or self._work.wait(seconds)
+    def listen(self, nudge: Callable[[], None]) -> Callable[[], None]:
+        return self.store.listen(nudge)
 
-    def wake(self) -> None:
-        with self._work:
-            self._work.notify_all()
-
-    @property
-    def _work(self) -> Condition:
-        return self.store.work
-
-    def _wake(self) -> None:
-        self._work.notify_all()
+    def _nudge(self) -> None:
+        self.store.nudge()
 
     def _add(self, job: NewJob, now: int) -> Added | BatchStateError:
         try:
@@ -255,16 +248,16 @@ class MemoryJobs(MemoryJobListing):
     def _take_from(self, name: str, limit: int, now: int) -> list[JobRow]:
         if not self._jobs.is_servable(name, now):
             return []
-        group = self._jobs.group(name)
         for _ in range(LOOKED_AT):
-            due = self._jobs.first_due(group, now)
+            due = self._jobs.first_due(name, now)
             if due is None:
                 break
-            self._jobs.store(returned(self._jobs.rows[due]))
-        headroom = self._jobs.headroom(group)
-        rows = list(islice(self._jobs.in_line(name), limit if headroom is None else min(limit, headroom)))
-        for row in rows:
-            self._jobs.store(row._replace(place="active", deliveries=row.deliveries + 1))
+            self._jobs.store(returned(due))
+        headroom = self._jobs.headroom(self._jobs.group(name))
+        rows: list[JobRow] = []
+        for row in islice(self._jobs.in_line(name), limit if headroom is None else min(limit, headroom)):
+            rows.append(row._replace(place="active", deliveries=row.deliveries + 1))
+            self._jobs.store(rows[-1])
         return rows
 
     def _make_claim(self, claiming: Claiming, taken: Sequence[JobRow], now: int) -> Claimed:
@@ -300,7 +293,8 @@ class MemoryJobs(MemoryJobListing):
         return self._rows.outcomes.get(job_id, {}).get(claim_id)
 
     def _remember(self, claim_id: str, job_id: str, outcome: str) -> None:
-        self._rows.outcomes[job_id][claim_id] = outcome
+        if claim_id in self._rows.outcomes.get(job_id, {}):  # not where the batch was purged under its holder
+            self._rows.outcomes[job_id][claim_id] = outcome
 
     def _lost(self, claim_id: str) -> tuple[str, ...]:
         row = self._rows.batches.get(claim_id)
@@ -345,6 +339,8 @@ class MemoryJobs(MemoryJobListing):
         if claim is None or claim.held:
             return False
         del self._jobs.claims[claim_id]
+        if claim_id not in self._rows.batches:
+            return True
         swap = ending_swap(self._batch(claim_id), claim.ending, swept=swept, now=now, by=by, why=why)
         if swap is not None:
             self._rows.write(encode_batch(swap.after, self._queue))

@@ -293,6 +293,7 @@ class MemoryStorage(MemoryJobs):
                 attempts.pop(batch.id, None)
                 if not attempts:
                     del self._rows.outcomes[request_id]
+        self._rows.jobs.holds.pop(batch.id, None)
         self._rows.forget(row)
         return None
 

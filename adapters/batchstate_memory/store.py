@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from threading import Condition, RLock
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from batchstate_memory.job_rows import JobRows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from batchstate.wire import BatchRow
 
 __all__ = ["Bucket", "MemoryStore", "QueueRows"]
@@ -86,11 +88,26 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.lock = RLock()
-        self.work = Condition(self.lock)
-        """Is notified when jobs may have become claimable."""
         self.queues: dict[str, QueueRows] = {}
+        self._listeners: list[Callable[[], None]] = []
 
     def rows(self, queue: str) -> QueueRows:
         """Answer the rows of a queue."""
         with self.lock:
             return self.queues.setdefault(queue, QueueRows())
+
+    def listen(self, nudge: Callable[[], None]) -> Callable[[], None]:
+        """Call `nudge` when jobs may have become claimable, until the answer is called."""
+        with self.lock:
+            self._listeners.append(nudge)
+
+        def forget() -> None:
+            with self.lock:
+                self._listeners.remove(nudge)
+
+        return forget
+
+    def nudge(self) -> None:
+        """Tell whoever listens that jobs may have become claimable."""
+        for listener in tuple(self._listeners):
+            listener()

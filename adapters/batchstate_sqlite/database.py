@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from batchstate.errors import InvalidValueError, StorageUnavailableError
 from batchstate.times import Duration, milliseconds
+from batchstate_sqlite import schema
 from batchstate_sqlite.errors import NOTHING_WRITTEN, READING, UNKNOWN, is_busy, translated
 from batchstate_sqlite.pool import Pool
-from batchstate_sqlite.schema import needs_preparing, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +26,10 @@ Synchronous: TypeAlias = Literal["NORMAL", "FULL", "EXTRA"]
 T = TypeVar("T")
 
 MEMORY: Final = ":memory:"
+
+BEGIN: Final = "BEGIN IMMEDIATE"
+"""Takes the right to write at once. A transaction that reads first and then finds that another wrote
+meanwhile fails, and no waiting helps it."""
 
 CONNECTIONS: Final = 8
 """How many connections to a file this process holds at most; only one of them writes at a time."""
@@ -104,7 +108,7 @@ class SQLiteDatabase:
             connection = self._pool.borrow(self._patience)
             try:
                 cursor = connection.cursor()
-                self._until_free(lambda: cursor.execute("BEGIN IMMEDIATE"))
+                self._begin(cursor)
                 yield cursor
                 known = UNKNOWN
                 cursor.execute("COMMIT")
@@ -116,9 +120,17 @@ class SQLiteDatabase:
             finally:
                 self._pool.give_back(connection)
         except sqlite3.Error as error:
-            raise translated(error, self.name, NOTHING_WRITTEN if is_busy(error) else known) from error
+            raise translated(error, self.name, known) from error
         finally:
             writing.release()
+
+    def _begin(self, cursor: sqlite3.Cursor) -> None:
+        try:
+            cursor.execute(BEGIN)
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            self._until_free(lambda: cursor.execute(BEGIN))
 
     def _until_free(self, work: Callable[[], T]) -> T:
         """Answer what `work` does; it is called again for as long as the database is busy and patience lasts."""
@@ -153,10 +165,10 @@ class SQLiteDatabase:
     def _make(self) -> None:
         """Open the database for the first time: make it where there is none, and bring its tables up to date."""
         try:
-            if self.read(lambda cursor: needs_preparing(cursor, self.name, adopt=self._adopt)):
+            if self.read(lambda cursor: schema.needs_preparing(cursor, self.name, adopt=self._adopt)):
                 self._use_wal()
                 with self.transaction() as cursor:
-                    prepare(cursor, self.name, adopt=self._adopt)
+                    schema.prepare(cursor, self.name, adopt=self._adopt)
             else:
                 self._use_wal()
             self._mode = "rw"

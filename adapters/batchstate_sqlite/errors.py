@@ -52,6 +52,8 @@ def translated(error: sqlite3.Error, name: str, known: str) -> BatchStateError |
         known: what is known about the store now, as the end of a sentence.
     """
     code = _primary(error)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL) and known == UNKNOWN:
+        known = NOTHING_WRITTEN  # a commit that had to wait or found no room was undone
     if code in _UNAVAILABLE:
         return StorageUnavailableError(f"{name} {_UNAVAILABLE[code]} ({error}); {known}")
     if code in _DAMAGED:

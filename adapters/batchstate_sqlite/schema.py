@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 from batchstate.errors import InvalidValueError, UnsupportedFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from sqlite3 import Cursor
 
 __all__ = ["APPLICATION_ID", "STEPS", "needs_preparing", "prepare"]
@@ -25,7 +24,7 @@ __all__ = ["APPLICATION_ID", "STEPS", "needs_preparing", "prepare"]
 APPLICATION_ID: Final = 0x62746368
 """What the header of a file that batchstate made says it is: "btch"."""
 
-STEPS: Final[tuple[tuple[str, ...], ...]] = (
+STEPS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE batchstate_schema (version INTEGER NOT NULL)",
         "INSERT INTO batchstate_schema (version) VALUES (0)",
@@ -79,42 +78,41 @@ STEPS: Final[tuple[tuple[str, ...], ...]] = (
 """What makes version n of version n - 1. A step that was ever released is never changed again."""
 
 
-def needs_preparing(cursor: Cursor, name: str, *, adopt: bool, steps: Sequence[Sequence[str]] = STEPS) -> bool:
+def needs_preparing(cursor: Cursor, name: str, *, adopt: bool) -> bool:
     """Answer whether the tables are yet to be made or brought up to date. Reads only.
 
     Args:
         cursor: of a connection to the file.
         name: what to call the file in an error.
         adopt: whether our tables may be made in a file that holds another application's.
-        steps: as `STEPS`.
 
     Raises:
         UnsupportedFormatError: a newer program made the tables.
         InvalidValueError: the file is another application's, and we were not told to adopt it.
     """
     version = _version(cursor)
-    if version > len(steps):
+    if version > len(STEPS):
         msg = (
-            f"{name} has tables of version {version}, and this program knows them up to {len(steps)}: "
+            f"{name} has tables of version {version}, and this program knows them up to {len(STEPS)}: "
             "upgrade batchstate; nothing was changed"
         )
         raise UnsupportedFormatError(msg)
     if version == 0 and not adopt:
         _refuse_foreign(cursor, name)
-    return version < len(steps)
+    return version < len(STEPS)
 
 
-def prepare(cursor: Cursor, name: str, *, adopt: bool, steps: Sequence[Sequence[str]] = STEPS) -> None:
+def prepare(cursor: Cursor, name: str, *, adopt: bool) -> None:
     """Bring the tables up to date; to be called within a writing transaction. Arguments and errors as above."""
-    if not needs_preparing(cursor, name, adopt=adopt, steps=steps):
+    if not needs_preparing(cursor, name, adopt=adopt):
         return  # another process was faster
     version = _version(cursor)
     if version == 0 and not _tables(cursor):
         cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    for step in steps[version:]:
+    for step in STEPS[version:]:
         for statement in step:
             cursor.execute(statement)
-    cursor.execute("UPDATE batchstate_schema SET version = ?", (len(steps),))
+    cursor.execute("UPDATE batchstate_schema SET version = ?", (len(STEPS),))
 
 
 def _version(cursor: Cursor) -> int:

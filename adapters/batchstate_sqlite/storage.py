@@ -13,13 +13,14 @@ from batchstate.times import Clock, Duration, wall_clock
 from batchstate.wire import BatchRow, check_association, check_record, encode_each
 from batchstate_sqlite import statements, writes
 from batchstate_sqlite.database import SQLiteDatabase, Synchronous
+from batchstate_sqlite.joining import JoinedConnection
 from batchstate_sqlite.options import database_of
 from batchstate_sqlite.reads import decoded, fetched
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from sqlite3 import Cursor
+    from sqlite3 import Connection, Cursor
     from types import TracebackType
 
     from batchstate.urls import StorageURL
@@ -43,9 +44,9 @@ class SQLiteStorage:
     """One queue of a SQLite database.
 
     Args:
-        database: a `SQLiteDatabase`, which may be shared by the storages of several queues and is
-            left open; or the path of a file, which is opened with the arguments below, and closed
-            with the storage.
+        database: a `SQLiteDatabase`, which may be shared by the storages of several queues and is left
+            open (as is a `JoinedConnection`, see `joining`); or the path of a file, which is opened
+            with the arguments below, and closed with the storage.
         queue: the queue.
         clock: answers the time in milliseconds since the epoch; this machine's by default.
         synchronous, timeout, adopt: as for `SQLiteDatabase`.
@@ -60,7 +61,7 @@ class SQLiteStorage:
 
     def __init__(
         self,
-        database: SQLiteDatabase | str | os.PathLike[str],
+        database: SQLiteDatabase | JoinedConnection | str | os.PathLike[str],
         queue: str,
         *,
         clock: Clock | None = None,
@@ -69,10 +70,10 @@ class SQLiteStorage:
         adopt: bool = False,
     ) -> None:
         self._queue = check_name("queue", queue)
-        self._owner = not isinstance(database, SQLiteDatabase)
+        self._owner = not isinstance(database, SQLiteDatabase | JoinedConnection)
         self.database = (
             database
-            if isinstance(database, SQLiteDatabase)
+            if isinstance(database, SQLiteDatabase | JoinedConnection)
             else SQLiteDatabase(database, synchronous=synchronous, timeout=timeout, adopt=adopt)
         )
         self._longest = self.database.longest_row - ROOM
@@ -88,6 +89,23 @@ class SQLiteStorage:
         storage = cls(database_of(url), queue, clock=clock)
         storage._owner = True
         return storage
+
+    @classmethod
+    def joining(cls, connection: Connection, queue: str, *, clock: Clock | None = None) -> Self:
+        """Work inside the transaction of a connection of yours: our rows are committed or undone with yours.
+
+        Args:
+            connection: to a database that has batchstate's tables. It is never committed by us; where
+                no transaction is open, the first write begins one.
+            queue: the queue.
+            clock: as for the class.
+
+        Raises:
+            InvalidValueError: the database has not our tables, or the connection does not give text
+                as `str`. Nothing was written.
+            UnsupportedFormatError: a newer batchstate made the tables.
+        """
+        return cls(JoinedConnection(connection), queue, clock=clock)
 
     def __repr__(self) -> str:
         return f"<SQLiteStorage of queue {self._queue!r} in {self.database.path}>"
@@ -205,8 +223,28 @@ class SQLiteStorage:
         self.close()
 
     def _encode(self, batches: Sequence[Batch]) -> list[BatchRow | BatchStateError]:
-        rows = encode_each(batches, self._queue, most=self._longest)
-        return [row if isinstance(row, BatchStateError) else _fitting(row) for row in rows]
+        return [
+            row if isinstance(row, BatchStateError) or self._fits(row) else self._refusal(batch, row)
+            for batch, row in zip(batches, encode_each(batches, self._queue), strict=True)
+        ]
+
+    def _fits(self, row: BatchRow) -> bool:
+        """Answer whether SQLite surely holds this row; a character takes up to four bytes."""
+        _, _, version, _, entered, created_at, updated_at, retired_at, marks, moves, requests, attributes = row
+        return (
+            4 * (len(marks) + len(moves) + len(requests) + len(attributes)) < self._longest
+            and version < LARGEST_INT > entered
+            and -LARGEST_INT < created_at < LARGEST_INT > updated_at > -LARGEST_INT
+            and (retired_at is None or -LARGEST_INT < retired_at < LARGEST_INT)
+        )
+
+    def _refusal(self, batch: Batch, row: BatchRow) -> BatchRow | BatchStateError:
+        """Answer why SQLite cannot hold this row, or the row if it can."""
+        numbers = (row.version, row.entered, row.created_at, row.updated_at, row.retired_at or 0)
+        if max(map(abs, numbers)) > LARGEST_INT:
+            msg = f"batch {batch.id!r} has a version or a time that is larger than SQLite stores, which is 2**63-1"
+            return InvalidValueError(msg)
+        return encode_each([batch], self._queue, most=self._longest)[0]
 
     def _create(self, batches: Sequence[Batch], *, whole: bool) -> list[Outcome]:
         return self._each(
@@ -288,14 +326,6 @@ class SQLiteStorage:
 def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     for start in range(0, len(items), CHUNK):
         yield items[start : start + CHUNK]
-
-
-def _fitting(row: BatchRow) -> BatchRow | InvalidValueError:
-    """Answer the row if SQLite can hold its numbers."""
-    largest = max(row.version, row.entered, abs(row.created_at), abs(row.updated_at), abs(row.retired_at or 0))
-    if largest <= LARGEST_INT:
-        return row
-    return InvalidValueError(f"batch {row.id!r} has {largest} as a version or a time, and SQLite stores up to 2**63-1")
 
 
 def _check_record(record: MembershipRecord, queue: str) -> None:

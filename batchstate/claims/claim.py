@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from batchstate.claims.settling import in_claim_order, partition, settling_of, text_of
-from batchstate.errors import BatchStateError, InvalidValueError, StorageUnavailableError
+from batchstate.errors import BatchStateError, HandlerContractError, InvalidValueError, StorageUnavailableError
 from batchstate.job_calls import Extended, Settled, Settling
 from batchstate.jobs import Done, Job, Retry, Settlement, Verdict
 from batchstate.times import milliseconds
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
     from batchstate.claims.context import JobContext
     from batchstate.entities import Batch
-    from batchstate.job_calls import Claimed
+    from batchstate.job_calls import Claimed, SettledAs
     from batchstate.times import Duration
 
 __all__ = ["Claim", "Part"]
 
 log = logging.getLogger("batchstate")
+
+_UNKNOWN = BatchStateError()
+"""What is known of a job that was not settled yet."""
 
 
 class Part:
@@ -33,12 +36,15 @@ class Part:
         jobs: the jobs, oldest first.
         verdicts: what was said of them so far, by job ID.
         lost: the jobs that are known to be this claim's no longer; work on them should stop.
+        unknown: what a batch handler's answer named besides, and is none of these jobs; nothing was done about it.
     """
 
-    def __init__(self, jobs: Sequence[Job], verdicts: dict[str, Verdict], lost: set[str]) -> None:
+    def __init__(self, jobs: Sequence[Job], verdicts: dict[str, Verdict], lost: set[str], unknown: list[str]) -> None:
         self.jobs = tuple(jobs)
         self.verdicts = verdicts
         self.lost = lost
+        self.unknown = unknown
+        self._by_id = {job.id: job for job in self.jobs}
 
     def __iter__(self) -> Iterator[Job]:
         return iter(self.jobs)
@@ -53,7 +59,7 @@ class Part:
             InvalidValueError: it is no verdict, or the job is none of these.
         """
         job_id = job if isinstance(job, str) else job.id
-        found = next((one for one in self.jobs if one.id == job_id), None)
+        found = self._by_id.get(job_id)
         if found is None:
             msg = f"job {job_id!r} is none of the {len(self.jobs)} jobs here"
             raise InvalidValueError(msg)
@@ -76,6 +82,10 @@ class Part:
             if job.id not in self.verdicts:
                 self.record(job, Done())
 
+    def part(self, jobs: Sequence[Job]) -> Part:
+        """Answer some of these jobs as a part of this one, which shares its verdicts."""
+        return Part(jobs, self.verdicts, self.lost, self.unknown)
+
     def untouched(self) -> list[Job]:
         """Answer the jobs without a verdict that are not known to be lost."""
         return [job for job in self.jobs if job.id not in self.verdicts and job.id not in self.lost]
@@ -86,7 +96,8 @@ class Claim(Part):
 
     As a context manager it extends itself meanwhile, and settles on leaving: each job on the verdict recorded for it;
         the jobs without one are released where the block ends or is interrupted, and retried with the exception's
-        text where it raises. What the last settling answered is in `settlement`.
+        text where it raises. A job that was found lost is settled too if it has a verdict: its work is done, and the
+        store takes that while nobody else has claimed it.
 
     Attributes:
         id: the claim's ID, which is its batch's and the fencing token.
@@ -95,9 +106,9 @@ class Claim(Part):
         expires_at: when the lease ends, in milliseconds since the epoch by the store's clock; never later than the
             store has it.
         lease_ms: how long the lease is, in milliseconds.
+        verdicts, unknown: as for `Part`.
         lost: the jobs that extending or settling has found to be this claim's no longer.
-        on_lost: called with the claim and the IDs of jobs newly found lost, from the keeper's thread.
-        settlement: what settling answered, `None` before.
+        on_lost: called with the claim and the IDs of jobs newly found lost, also from the keeper's thread.
     """
 
     def __init__(
@@ -108,18 +119,24 @@ class Claim(Part):
         *,
         on_lost: Callable[[Claim, Sequence[str]], None] | None = None,
     ) -> None:
-        super().__init__(claimed.jobs, {}, set())
+        super().__init__(claimed.jobs, {}, set(), [])
         self._context = context
         self.id = claimed.batch.id
         self.batch: Batch = claimed.batch
         self.expires_at = claimed.expires_at
         self.lease_ms = lease_ms
         self.on_lost = on_lost
-        self.settlement: Settlement | None = None
-        self._settled: dict[str, str] = {}
+        self._answers: dict[str, SettledAs | BatchStateError] = {}
+        self._finished = False
 
     def __repr__(self) -> str:
         return f"<Claim {self.id} of {len(self.jobs)} jobs>"
+
+    @property
+    def settlement(self) -> Settlement:
+        """What became of the jobs settled so far, over all calls; a job whose settling failed is in its errors."""
+        named = in_claim_order(self.jobs, self._answers)
+        return partition(named, Settled(tuple(self._answers[job_id] for job_id in named), self._finished))
 
     def extend(self, lease: Duration | None = None) -> Extended:
         """Set the lease's end to now + `lease` (by default its length so far), for all jobs held, in one write.
@@ -131,11 +148,13 @@ class Claim(Part):
             InvalidValueError: the lease is not positive. Nothing was changed.
             StorageUnavailableError: the store could not be reached; whether the lease was extended is unknown.
         """
-        if lease is not None:
-            self.lease_ms = milliseconds(lease, "lease")
-        extended = self._context.store.extend_claim(self.id, self.lease_ms)
+        lease_ms = self.lease_ms if lease is None else milliseconds(lease, "lease")
+        extended = self._context.store.extend_claim(self.id, lease_ms)
         if extended.expires_at is not None:
             self.expires_at = extended.expires_at
+        if lease_ms != self.lease_ms:
+            self.lease_ms = lease_ms
+            self._context.keeper.changed(self)
         self._lose(extended.lost)
         return extended
 
@@ -164,18 +183,19 @@ class Claim(Part):
             InvalidValueError: something is no verdict. Nothing was settled.
         """
         chosen = verdicts if verdicts is not None else self.verdicts
-        jobs = {job.id: job for job in self.jobs}
         backoff = self._context.policy.backoff
-        settlings = [
-            settling_of(job_id, chosen[job_id], jobs.get(job_id), backoff)
-            for job_id in in_claim_order(self.jobs, chosen)
-        ]
-        return self._send(settlings, why)
+        return self._send(
+            [
+                settling_of(job_id, chosen[job_id], self._by_id.get(job_id), backoff)
+                for job_id in in_claim_order(self.jobs, chosen)
+            ],
+            why,
+        )
 
     def release(self, jobs: Iterable[Job | str] | None = None) -> Settlement:
         """Give jobs back to their old places, uncharged; by default all that were not settled. Answers as `settle`."""
         if jobs is None:
-            ids = [job.id for job in self.jobs if job.id not in self._settled]
+            ids = [job.id for job in self._unsettled()]
         else:
             ids = [job if isinstance(job, str) else job.id for job in jobs]
         return self._send([Settling(job_id, "release") for job_id in ids], "released")
@@ -188,40 +208,41 @@ class Claim(Part):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._context.keeper.drop(self)
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and not isinstance(error, HandlerContractError):
             for job in self.untouched():
                 self.record(job, Retry(text_of(error)))
         self._leave()
 
     def _leave(self) -> None:
-        """Settle what has a verdict and release the rest, both once."""
+        """Settle what has a verdict and release the rest, both in one call."""
         backoff = self._context.policy.backoff
         settlings = [
             settling_of(job.id, self.verdicts[job.id], job, backoff)
             if job.id in self.verdicts
             else Settling(job.id, "release")
-            for job in self.jobs
-            if job.id not in self._settled
+            for job in self._unsettled()
         ]
-        if settlings:
-            settlement = self._send(settlings, "")
-            if not settlement:
-                log.warning(
-                    "claim %s: %d jobs lost, %d not settled", self.id, len(settlement.lost), len(settlement.errors)
-                )
+        settlement = self._send(settlings, "")
+        if not settlement:
+            lost, errors = len(settlement.lost), len(settlement.errors)
+            log.warning("claim %s: %d jobs were lost, %d could not be settled", self.id, lost, errors)
+
+    def _unsettled(self) -> list[Job]:
+        return [job for job in self.jobs if isinstance(self._answers.get(job.id, _UNKNOWN), BatchStateError)]
 
     def _send(self, settlings: Sequence[Settling], why: str) -> Settlement:
+        if not settlings:
+            return Settlement(finished=self._finished)
         context = self._context
         keep_done = milliseconds(context.policy.keep_done, "keep_done", zero=True)
         try:
             answer = context.store.settle_jobs(self.id, settlings, keep_done=keep_done, by=context.by, why=why)
         except StorageUnavailableError as error:
             answer = Settled((error,) * len(settlings), finished=False)
-        settlement = partition([settling.id for settling in settlings], answer)
+        self._finished = self._finished or answer.finished
         for settling, outcome in zip(settlings, answer.outcomes, strict=True):
-            if not isinstance(outcome, BatchStateError):
-                self._settled[settling.id] = outcome
-        self.settlement = settlement
+            self._answers[settling.id] = outcome
+        settlement = partition([settling.id for settling in settlings], answer)
         self._lose(settlement.lost)
         return settlement
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from attrs import evolve
 from uuid6 import uuid7
 
 from batchstate.claims.claim import Claim
 from batchstate.claims.upkeep import sweep
-from batchstate.claims.waiting import wait
+from batchstate.claims.waiting import Nudge, listening
 from batchstate.errors import ClaimLostError, InvalidValueError
 from batchstate.job_calls import Claiming
 from batchstate.jobs import UNGROUPED, Group
@@ -68,28 +69,10 @@ def claim(
         StorageUnavailableError: the store could not be reached; whether jobs were claimed is unknown: send the same
             ID again, or let the lease lapse.
     """
-    if type(limit) is not int or limit < 1:
-        msg = f"limit must be an int of 1 or more, not {limit!r}"
-        raise InvalidValueError(msg)
-    if group is not None and across_groups:
-        msg = "give either group= or across_groups=True"
-        raise InvalidValueError(msg)
-    lease_ms = milliseconds(lease, "lease")
-    claimed = context.store.claim_jobs(
-        Claiming(
-            check_name("claim", claim_id) if claim_id is not None else new_claim_id(),
-            limit,
-            lease_ms,
-            new_mark(),
-            None if group is None else group_name(group),
-            across_groups,
-            "claimed" if state is None else state,
-            context.ending(state),
-            encode_object(dict(attributes or {}), "attributes"),
-            context.by if by is None else by,
-        )
-    )
-    return None if claimed is None else Claim(context, claimed, lease_ms, on_lost=on_lost)
+    claiming = _plan(context, limit, lease, group, state, attributes, by, across_groups=across_groups)
+    if claim_id is not None:
+        claiming = evolve(claiming, id=check_name("claim", claim_id))
+    return _claim(context, claiming, on_lost)
 
 
 def claims(
@@ -117,26 +100,22 @@ def claims(
     Raises:
         As `claim` does.
     """
+    claiming = _plan(context, limit, lease, group, state, None, None, across_groups=across_groups)
     poll_ms = milliseconds(poll, "poll")
-    milliseconds(lease, "lease")
 
     def generate() -> Iterator[Claim]:
-        while True:
-            found = claim(
-                context,
-                limit,
-                lease=lease,
-                group=group,
-                across_groups=across_groups,
-                state=state,
-                on_lost=on_lost,
-            )
-            if found is not None:
-                yield found
-            elif not sweep(context).returned:
-                if not follow:
+        nudge = Nudge()
+        with listening(context.store, nudge):
+            while True:
+                found = _claim(context, evolve(claiming, id=new_claim_id(), mark=new_mark()), on_lost)
+                if found is not None:
+                    yield found
+                elif sweep(context).returned:
+                    continue
+                elif follow:
+                    nudge.wait(poll_ms)
+                else:
                     return
-                wait(context.store, poll_ms)
 
     return generate()
 
@@ -162,6 +141,43 @@ def claim_of(context: JobContext, batch_id: str, *, lease: Duration = "30s", on_
         msg = f"no claim {batch_id!r} is in flight in queue {context.store.queue!r}: it ended, or never was"
         raise ClaimLostError(msg)
     return Claim(context, claimed, lease_ms, on_lost=on_lost)
+
+
+def _plan(
+    context: JobContext,
+    limit: int,
+    lease: Duration,
+    group: Group | None,
+    state: str | None,
+    attributes: Mapping[str, object] | None,
+    by: str | None,
+    *,
+    across_groups: bool,
+) -> Claiming:
+    """Answer what the store is asked, or raise what is wrong with it."""
+    if type(limit) is not int or limit < 1:
+        msg = f"limit must be an int of 1 or more, not {limit!r}"
+        raise InvalidValueError(msg)
+    if group is not None and across_groups:
+        msg = "give either group= or across_groups=True"
+        raise InvalidValueError(msg)
+    return Claiming(
+        new_claim_id(),
+        limit,
+        milliseconds(lease, "lease"),
+        new_mark(),
+        None if group is None else group_name(group),
+        across_groups,
+        "claimed" if state is None else state,
+        context.ending(state),
+        encode_object(dict(attributes or {}), "attributes"),
+        context.by if by is None else by,
+    )
+
+
+def _claim(context: JobContext, claiming: Claiming, on_lost: OnLost | None) -> Claim | None:
+    claimed = context.store.claim_jobs(claiming)
+    return None if claimed is None else Claim(context, claimed, claiming.lease, on_lost=on_lost)
 
 
 def new_claim_id() -> str:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+import time
 from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING
 
-from batchstate.claims.claiming import claim, group_name
+from batchstate.claims.claiming import claim, group_name, new_claim_id
 from batchstate.claims.handlers import bisect_batch, run_batch, run_each
 from batchstate.claims.settling import text_of
 from batchstate.claims.shaper import Shape, Window
 from batchstate.claims.upkeep import purge_ended, sweep
-from batchstate.claims.waiting import wait
-from batchstate.errors import HandlerContractError, InvalidValueError, StorageUnavailableError
-from batchstate.job_storage import Wakeable
+from batchstate.claims.waiting import Nudge, listening
+from batchstate.errors import ClaimLostError, HandlerContractError, InvalidValueError, StorageUnavailableError
 from batchstate.jobs import Retry
 from batchstate.times import milliseconds
 
@@ -54,7 +54,8 @@ class BatchConsumer:
         across_groups: one job a group, round after round.
         tidy_every: about how long from one sweep to the next; each is moved at random by up to a half, so that a
             fleet does not sweep at once.
-        on_settled: called with each claim and what became of its jobs.
+        on_settled: called with each claim and what became of all its jobs, also where the handler's fault or an
+            interrupt ends the work.
 
     Raises:
         InvalidValueError: neither or both handlers are given, or a knob makes no sense.
@@ -95,7 +96,9 @@ class BatchConsumer:
         self._tidy_ms = milliseconds(tidy_every, "tidy_every")
         self._next_tidy = 0
         self._window = Window(self._shape)
-        self._stop = threading.Event()
+        self._stopped = False
+        self._nudge = Nudge()
+        self._claim_id: str | None = None
         self._jitter = Random().uniform  # noqa: S311 - spreads load, guards no secret
 
     def run(self, *, burst: bool = False) -> None:
@@ -112,22 +115,22 @@ class BatchConsumer:
             KeyboardInterrupt, SystemExit: raised by a handler; likewise.
         """
         failures = 0
-        with self._signals():
-            while not self._stop.is_set():
+        with self._signals(), listening(self._context.store, self._nudge):
+            while not self._stopped:
                 try:
                     busy = self.step()
                 except StorageUnavailableError as error:
                     failures += 1
                     if failures == 1:
                         log.warning("the store cannot be reached, which is waited out: %s", error)
-                    self._stop.wait(min(_LONGEST_WAIT, 100 * 2 ** min(failures, 12)) / 1000 * self._jitter(0.5, 1))
+                    self._wait_out(failures)
                     continue
                 if failures:
                     log.warning("the store can be reached again")
                     failures = 0
                 if not busy and burst and self._window.remaining(self._context.clock()) is None:
                     return
-                if not busy:
+                if not busy and not self._stopped:
                     self._wait()
 
     def stop(self) -> None:
@@ -135,17 +138,14 @@ class BatchConsumer:
 
         May be called from any thread or from a signal handler. Twice is harmless.
         """
-        self._stop.set()
-        if isinstance(self._context.store, Wakeable):
-            self._context.store.wake()
+        self._stopped = True
+        self._nudge()
 
     def step(self) -> bool:
         """Tidy if it is time, then claim and work one claim if enough waits; answer whether there was one."""
         self._tidy()
         size = self._wanted()
-        if size == 0:
-            return False
-        found = claim(self._context, size, lease=self._lease, group=self._group, across_groups=self._across_groups)
+        found = self._claim(size) if size else None
         if found is None:
             return False
         self.work(found)
@@ -153,30 +153,52 @@ class BatchConsumer:
 
     def work(self, found: Claim) -> None:
         """Hand a claim to the handler and settle it."""
-        with found:
-            try:
-                if self._each is not None:
-                    run_each(found, self._each)
-                elif self._batch is not None and self._bisect:
-                    bisect_batch(found, self._batch)
-                elif self._batch is not None:
-                    run_batch(found, self._batch)
-            except HandlerContractError:
-                found.release(found.untouched())
+        try:
+            with found:
+                self._handle(found)
+        finally:
+            if self._on_settled is not None:
+                self._on_settled(found, found.settlement)
+
+    def _handle(self, found: Claim) -> None:
+        try:
+            if self._each is not None:
+                run_each(found, self._each)
+            elif self._batch is not None and self._bisect:
+                bisect_batch(found, self._batch)
+            elif self._batch is not None:
+                run_batch(found, self._batch)
+        except HandlerContractError:
+            raise
+        except Exception as error:  # whatever the handler raises is the verdict of what it left
+            log.warning("the handler raised: %s", text_of(error), exc_info=True)
+            for job in found.untouched():
+                found.record(job, Retry(text_of(error)))
+
+    def _claim(self, size: int) -> Claim | None:
+        """Claim; a claim whose answer never came is sent again, since its jobs may be held for us already."""
+        sent_again = self._claim_id is not None
+        self._claim_id = self._claim_id or new_claim_id()
+        try:
+            found = claim(
+                self._context,
+                size,
+                lease=self._lease,
+                group=self._group,
+                across_groups=self._across_groups,
+                claim_id=self._claim_id,
+            )
+        except ClaimLostError:
+            if not sent_again:
                 raise
-            except Exception as error:  # whatever the handler raises is the verdict of what it left
-                log.warning("the handler raised: %s", text_of(error), exc_info=True)
-                for job in found.untouched():
-                    found.record(job, Retry(text_of(error)))
-        if found.settlement is not None and self._on_settled is not None:
-            self._on_settled(found, found.settlement)
+            found = None
+        self._claim_id = None
+        return found
 
     def _wanted(self) -> int:
         """Answer how many jobs to claim now, 0 for none yet."""
         if self._shape.min_size == 1:
-            return (
-                self._shape.max_size
-            )  # any job is enough, so that counting them first would be a round trip for nothing
+            return self._shape.max_size  # any job is enough, and counting them first would be a round trip for nothing
         waiting = self._context.store.count_claimable(
             self._shape.max_size,
             None if self._group is None else group_name(self._group),
@@ -190,15 +212,20 @@ class BatchConsumer:
             return
         self._next_tidy = now + int(self._tidy_ms * self._jitter(0.5, 1.5))
         sweep(self._context)
-        purge_ended(self._context)
+        purge_ended(self._context, on_problem=lambda problem: log.warning("not purged: %s", problem))
 
     def _wait(self) -> None:
         now = self._context.clock()
+        due = [self._poll_ms, max(1, self._next_tidy - now)]
         window = self._window.remaining(now)
         if window is not None:
-            self._stop.wait(min(self._poll_ms, max(1, window), max(1, self._shape.timeout_ms // 4)) / 1000)
-        else:
-            wait(self._context.store, min(self._poll_ms, max(1, self._next_tidy - now)), self._stop)
+            due += [max(1, window), max(1, self._shape.timeout_ms // 4)]
+        self._nudge.wait(min(due))
+
+    def _wait_out(self, failures: int) -> None:
+        deadline = time.monotonic() + min(_LONGEST_WAIT, 100 * 2 ** min(failures, 12)) / 1000 * self._jitter(0.5, 1)
+        while not self._stopped and (left := deadline - time.monotonic()) > 0:
+            self._nudge.wait(left * 1000)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from math import ceil, log2
 from typing import TYPE_CHECKING, TypeAlias
 
-from batchstate.claims.claim import Claim, Part
 from batchstate.claims.settling import NO_VERDICT, settling_of, text_of
 from batchstate.errors import HandlerContractError, InvalidValueError
 from batchstate.jobs import Dead, Delay, Done, Job, Retry, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from batchstate.claims.claim import Claim, Part
 
     BatchHandler: TypeAlias = Callable[[Part], Mapping[str, Verdict] | None]
     JobHandler: TypeAlias = Callable[[Job], Verdict | object]
@@ -43,48 +44,50 @@ def run_each(claim: Claim, handler: JobHandler) -> None:
                 claim.record(job, answer)
 
 
-def run_batch(part: Part, handler: BatchHandler) -> tuple[str, ...]:
+def run_batch(part: Part, handler: BatchHandler) -> None:
     """Call `handler` for all jobs of `part` and record what it answers; what it raises goes on.
-
-    Returns:
-        The IDs it answered that are none of these jobs; they are not touched.
 
     Raises:
         HandlerContractError: its answer is no mapping. `None` is one where every job has a recorded verdict.
     """
     answer = handler(part)
     if answer is None and not part.untouched():
-        return ()
+        return
     if not isinstance(answer, Mapping):
         msg = (
             f"the handler answered {type(answer).__name__}, and must answer a mapping from job ID to verdict, or None "
             "where it has recorded a verdict for every job; the jobs without one are released"
         )
         raise HandlerContractError(msg)
-    return read_answer(part, answer)
+    read_answer(part, answer)
 
 
-def read_answer(part: Part, answer: Mapping[str, Verdict]) -> tuple[str, ...]:
+def read_answer(part: Part, answer: Mapping[str, Verdict]) -> None:
     """Record the verdicts of `answer`; a job without one, or with an unreadable one, is retried with its own reason.
 
-    Returns:
-        The IDs that are none of these jobs.
+    A verdict that was recorded before stands. IDs that are none of these jobs are not touched, and noted in
+    `part.unknown`.
     """
-    for job in part.untouched():
-        if job.id not in answer:
-            part.record(job, Retry(NO_VERDICT))
+    for job in part:
+        if job.id in part.verdicts:
             continue
-        try:
-            settling_of(job.id, answer[job.id], job, lambda _: 0)
-        except InvalidValueError as error:
-            part.record(job, Retry(f"the handler's verdict cannot be read: {error}"))
-        else:
-            part.record(job, answer[job.id])
+        if job.id in answer:
+            part.record(job, _readable(job, answer[job.id]))
+        elif job.id not in part.lost:
+            part.record(job, Retry(NO_VERDICT))
     known = {job.id for job in part}
-    unknown = tuple(job_id for job_id in answer if job_id not in known)
+    unknown = [job_id for job_id in answer if job_id not in known]
     if unknown:
+        part.unknown.extend(unknown)
         log.warning("the handler gave verdicts for jobs it was not given: %s", ", ".join(map(str, unknown[:10])))
-    return unknown
+
+
+def _readable(job: Job, verdict: Verdict) -> Verdict:
+    try:
+        settling_of(job.id, verdict, job, lambda _: 0)
+    except InvalidValueError as error:
+        return Retry(f"the handler's verdict cannot be read: {error}")
+    return verdict
 
 
 def bisect_batch(claim: Claim, handler: BatchHandler) -> None:
@@ -94,28 +97,29 @@ def bisect_batch(claim: Claim, handler: BatchHandler) -> None:
     that raises by itself is charged. Good jobs may run more than once. After `4·⌈log2 n⌉` runs the rest is retried
     with the exception's text, so that an outage does not run a claim a hundred times.
     """
-    budget = 4 * ceil(log2(len(claim))) if len(claim) > 1 else 1
-    parts: deque[tuple[Job, ...]] = deque([claim.jobs])
-    while parts:
-        jobs = tuple(job for job in parts.popleft() if job.id not in claim.lost)
+    runs = 4 * ceil(log2(len(claim))) if len(claim) > 1 else 1
+    reason = ""
+    parts: deque[Sequence[Job]] = deque([claim.jobs])
+    while parts and runs > 0:
+        jobs = [job for job in parts.popleft() if job.id not in claim.lost]
         if not jobs:
             continue
-        part = Part(jobs, claim.verdicts, claim.lost)
-        budget -= 1
+        runs -= 1
+        part = claim.part(jobs)
         try:
             run_batch(part, handler)
         except HandlerContractError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever the handler raises leads to the culprit
+        except Exception as error:  # whatever the handler raises leads to the culprit
+            log.debug("the handler raised for %d jobs", len(jobs), exc_info=True)
+            reason = text_of(error)
             rest = part.untouched()
-            if budget <= 0:
-                rest += [job for waiting in parts for job in waiting]
-                parts.clear()
-            if len(rest) > 1 and budget > 0:
-                parts.extend([tuple(rest[: len(rest) // 2]), tuple(rest[len(rest) // 2 :])])
-            else:
-                for job in rest:
-                    claim.record(job, Retry(text_of(error)))
-        settled = {job_id: verdict for job_id, verdict in claim.verdicts.items() if job_id in {job.id for job in jobs}}
-        if settled and parts:
-            claim.settle(settled)
+            if len(rest) == 1:
+                claim.record(rest[0], Retry(reason))
+            elif rest:
+                parts.extend([rest[: len(rest) // 2], rest[len(rest) // 2 :]])
+        said = {job.id: claim.verdicts[job.id] for job in jobs if job.id in claim.verdicts}
+        if said and parts:
+            claim.settle(said)
+    for job in (job for jobs in parts for job in jobs if job.id not in claim.lost):
+        claim.record(job, Retry(reason))

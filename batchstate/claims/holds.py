@@ -37,6 +37,9 @@ class Hold:
         self.lease_ms = lease_ms
         self.lost = False
 
+    def __repr__(self) -> str:
+        return f"<Hold of batch {self.batch_id!r} until {self.expires_at}>"
+
     def extend(self, lease: Duration | None = None) -> int:
         """Set its end to now + `lease`, by default its length so far, and answer it.
 

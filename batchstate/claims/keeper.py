@@ -42,7 +42,8 @@ class LeaseKeeper:
     """Extends what it is given, each at half its lease, until it is taken away again.
 
     A store that cannot be reached does not mean that a lease is lost: the extension is tried again at a tenth of the
-    interval, and the trouble is logged once until it is over.
+    interval, and the trouble is logged once until it is over. So is whatever else goes wrong in one extension, such as
+    in a callback of yours; it costs the other leases nothing.
 
     Args:
         seconds: answers a steady time in seconds.
@@ -58,21 +59,28 @@ class LeaseKeeper:
         self._thread: threading.Thread | None = None
 
     def hold(self, kept: Kept, *, interval_ms: int | None = None) -> None:
-        """Extend `kept` from now on, every `interval_ms`, by default half its lease.
+        """Extend `kept` from now on, every `interval_ms`, by default half its lease; again, the interval begins anew.
 
         Raises:
             InvalidValueError: the interval is not shorter than the lease, which would lapse before it.
         """
-        interval = interval_ms if interval_ms is not None else max(1, kept.lease_ms // 2)
-        if not 0 < interval < kept.lease_ms and not (interval_ms is None and kept.lease_ms == 1):
-            msg = f"an interval of {interval} ms does not keep a lease of {kept.lease_ms} ms: it must be shorter"
+        lease = kept.lease_ms
+        interval = lease / 2 if interval_ms is None else interval_ms
+        if not 0 < interval < lease:
+            msg = f"an interval of {interval} ms does not keep a lease of {lease} ms: it must be shorter"
             raise InvalidValueError(msg)
         with self._changed:
             self._entries[id(kept)] = _Entry(kept, interval / 1000, self._seconds() + interval / 1000)
             self._changed.notify()
-            if self._threaded and self._thread is None:
+            if self._threaded and (self._thread is None or not self._thread.is_alive()):  # a fork has no thread
                 self._thread = threading.Thread(target=self._run, name="batchstate-lease-keeper", daemon=True)
                 self._thread.start()
+
+    def changed(self, kept: Kept) -> None:
+        """Go by the new length of its lease, if `kept` is held here."""
+        with self._changed:
+            if id(kept) in self._entries:
+                self.hold(kept)
 
     def drop(self, kept: Kept) -> None:
         """Extend `kept` no more; waits for an extension that is under way. Twice is harmless."""
@@ -83,46 +91,46 @@ class LeaseKeeper:
             pass
 
     def beat(self) -> float | None:
-        """Extend what is due; answer in how many seconds the next is, `None` where nothing is held."""
+        """Extend what is due; answer when the next is, by the steady time, `None` where nothing is held."""
         with self._changed:
             now = self._seconds()
             due = [entry for entry in self._entries.values() if entry.due <= now]
         for entry in due:
             self._extend(entry)
         with self._changed:
-            return min((entry.due for entry in self._entries.values()), default=None) if self._entries else None
+            return min((entry.due for entry in self._entries.values()), default=None)
 
     def _extend(self, entry: _Entry) -> None:
         with self._beating:
-            if id(entry.kept) not in self._entries:
+            if self._entries.get(id(entry.kept)) is not entry:
                 return
             begun = self._seconds()
+            entry.due = begun + entry.interval
             try:
                 held = entry.kept.keep()
             except ClaimLostError:
                 held = False
-            except BatchStateError as error:
+            except Exception as error:  # a fault in one lease's callback must not cost the others theirs
+                entry.due = begun + entry.interval / 10
                 if not entry.failing:
-                    log.warning("a lease could not be extended, which is tried again: %s", error)
-                entry.failing, entry.due = True, begun + entry.interval / 10
+                    expected = isinstance(error, BatchStateError)
+                    log.warning("a lease could not be extended, which is tried again: %s", error, exc_info=not expected)
+                entry.failing = True
                 return
             if entry.failing:
-                log.warning("leases are extended again")
-            entry.failing, entry.due = False, begun + entry.interval
+                log.warning("the lease is extended again")
+            entry.failing = False
             if not held:
                 with self._changed:
-                    self._entries.pop(id(entry.kept), None)
+                    if self._entries.get(id(entry.kept)) is entry:
+                        del self._entries[id(entry.kept)]
 
     def _run(self) -> None:
         while True:
-            try:
-                due = self.beat()
-            except Exception:  # the thread must outlive a fault in one claim's callback
-                log.exception("a lease could not be extended")
-                due = self._seconds() + 1
+            self.beat()
             with self._changed:
-                if not self._entries:
+                due = min((entry.due for entry in self._entries.values()), default=None)
+                if due is None:
                     self._thread = None
                     return
-                next_due = min(entry.due for entry in self._entries.values())
-                self._changed.wait(max(0.0, min(next_due, due if due is not None else next_due) - self._seconds()))
+                self._changed.wait(max(0.0, due - self._seconds()))

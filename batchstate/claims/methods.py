@@ -19,7 +19,7 @@ from batchstate.listing import HYDRATED
 from batchstate.names import check_name
 from batchstate.three_steps import ThreeSteps
 from batchstate.times import Duration, milliseconds
-from batchstate.values import JSONValue, encode_json
+from batchstate.values import encode_json
 from batchstate.wire import check_version
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class JobSpec:
     """
 
     id: str
-    payload: JSONValue = None
+    payload: object = None
     group: str | None = None
     delay: Duration = 0
     at: int | None = None
@@ -94,7 +94,7 @@ class JobMethods:
     def add(
         self,
         job_id: str,
-        payload: JSONValue = None,
+        payload: object = None,
         *,
         group: str | None = None,
         delay: Duration = 0,

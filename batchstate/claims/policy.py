@@ -16,7 +16,7 @@ __all__ = ["Backoff", "BackoffFunction", "JobPolicy"]
 class BackoffFunction(Protocol):
     """Answers how long a failed job waits before its next attempt."""
 
-    def __call__(self, attempts: int) -> Duration:
+    def __call__(self, attempts: int, /) -> Duration:
         """Answer the delay after this many failures, the present one included, so 1 or more."""
 
 
@@ -50,7 +50,7 @@ class Backoff:
             raise InvalidValueError(msg)
         object.__setattr__(self, "_random", random.Random(self.seed))  # noqa: S311 - spreads load, guards no secret
 
-    def __call__(self, attempts: int) -> Duration:
+    def __call__(self, attempts: int, /) -> Duration:
         """Answer the delay after this many failures, in seconds."""
         most = milliseconds(self.most, "most")
         longest = milliseconds(self.first, "first") * self.factor ** min(attempts - 1, 64)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from batchstate.errors import InvalidValueError
 from batchstate.job_calls import Swept
+from batchstate.listing import OnProblem, raise_problem
 from batchstate.tidying import Purged, Reconciled, purge, reconcile
 from batchstate.times import milliseconds
 
@@ -44,8 +46,12 @@ def sweep(context: JobContext, *, limit: int | None = None, by: str | None = Non
         by: who sweeps, for the histories of the claims that end.
 
     Raises:
+        InvalidValueError: the limit is not positive. Nothing was swept.
         StorageUnavailableError: the store could not be reached. What was swept is swept; call it again.
     """
+    if limit is not None and (type(limit) is not int or limit < 1):
+        msg = f"limit must be an int of 1 or more, or None, not {limit!r}"
+        raise InvalidValueError(msg)
     returned: list[str] = []
     dead: list[str] = []
     ended: list[str] = []
@@ -63,14 +69,24 @@ def sweep(context: JobContext, *, limit: int | None = None, by: str | None = Non
             return Swept(tuple(returned), tuple(dead), tuple(ended), swept.more)
 
 
-def purge_ended(context: JobContext) -> tuple[Purged, int]:
+def purge_ended(context: JobContext, *, on_problem: OnProblem = raise_problem) -> tuple[Purged, int]:
     """Delete what was kept long enough: retired batches, remembered IDs, dead jobs where they are not kept for ever.
+
+    Args:
+        context: the queue.
+        on_problem: is told of each unreadable row instead of the first ending the purge; it stays.
 
     Returns:
         The batches deleted, and how many remembered IDs and dead jobs.
     """
     policy = context.policy
-    purged = purge(context.store, context.lifecycle.states, older_than=policy.keep_settled, clock=context.store.now)
+    purged = purge(
+        context.store,
+        context.lifecycle.states,
+        older_than=policy.keep_settled,
+        on_problem=on_problem,
+        clock=context.store.now,
+    )
     keep_dead = None if policy.keep_dead is None else milliseconds(policy.keep_dead, "keep_dead", zero=True)
     forgotten = 0
     more = True

@@ -15,6 +15,7 @@ pytest.register_assert_rewrite("batchstate.testing.contract")
 from batchstate.testing.clock import ManualClock  # noqa: E402
 from batchstate.testing.contract import StorageContract  # noqa: E402
 from batchstate.testing.contract.interleaved import ExplorerContract  # noqa: E402
+from batchstate.testing.contract.jobs import JobContract  # noqa: E402
 from batchstate.testing.faults import (  # noqa: E402
     WRITES,
     Crash,
@@ -41,6 +42,7 @@ __all__ = [
     "Fault",
     "FaultStore",
     "Harness",
+    "JobContract",
     "ManualClock",
     "Record",
     "Stop",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from attrs import Factory, define
 
 from batchstate.errors import StorageUnavailableError
-from batchstate.testing.forwarding import Call, Forwarding
+from batchstate.testing.forwarding import JOB_WRITES, Call, Forwarding
 
 if TYPE_CHECKING:
     from batchstate.storage import Storage
@@ -54,6 +54,7 @@ WRITES = frozenset(
         "put_associations",
         "put_records",
         "update_batches",
+        *JOB_WRITES,
     }
 )
 """The primitive calls that change the store."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from attrs import field, frozen
 
+from batchstate.job_storage import JobStorage
 from batchstate.storage import AtomicCreates, AtomicMoves, SnapshotListing, Storage
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from batchstate.entities import Association, Batch, MembershipRecord
     from batchstate.storage import Kind, Outcome, Page, Swap, Unreadable
 
-__all__ = ["Call", "Forwarding"]
+__all__ = ["JOB_WRITES", "Call", "Forwarding"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -151,7 +152,48 @@ class _Snapshots(Forwarding):
         return self._send(inside.list_records_of, states)
 
 
-_ABILITIES: dict[Any, type[Forwarding]] = {AtomicMoves: _Moves, AtomicCreates: _Creates, SnapshotListing: _Snapshots}
+def _sent(name: str) -> Callable[..., object]:
+    def forward(self: Forwarding, *args: object, **kwargs: object) -> object:
+        return self._send(getattr(self.inner, name), *args, **kwargs)
+
+    return forward
+
+
+JOB_WRITES = (
+    "add_jobs",
+    "claim_jobs",
+    "extend_claim",
+    "extend_job",
+    "settle_jobs",
+    "sweep_jobs",
+    "revive_jobs",
+    "remove_jobs",
+    "move_job",
+    "set_paused",
+    "set_ceiling",
+    "purge_jobs",
+    "take_hold",
+    "extend_hold",
+    "release_hold",
+)
+"""The calls of a `JobStorage` that change the store."""
+
+_JOB_READS = ("count_jobs", "count_claimable", "get_claims", "get_jobs", "list_jobs", "list_claims", "now")
+
+_Jobs: type[Forwarding] = type(
+    "_Jobs",
+    (Forwarding,),
+    {
+        "max_claim": property(lambda self: self.inner.max_claim),
+        **{name: _sent(name) for name in (*JOB_WRITES, *_JOB_READS)},
+    },
+)
+_ABILITIES: dict[Any, type[Forwarding]] = {
+    AtomicMoves: _Moves,
+    AtomicCreates: _Creates,
+    SnapshotListing: _Snapshots,
+    JobStorage: _Jobs,
+}
 _variants: dict[tuple[type, tuple[bool, ...]], type] = {}
 
 

@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from batchstate.storage import AtomicCreates, AtomicMoves, SnapshotListing
-from batchstate.testing import Harness, StorageContract
+from batchstate.testing import Harness, JobContract, StorageContract
 from batchstate.wire import BatchRow
 from batchstate_memory import MemoryStorage, MemoryStore
 
@@ -42,6 +42,15 @@ class MemoryHarness(Harness):
 
 class TestMemory(StorageContract):
     """The contract on memory."""
+
+    @pytest.fixture
+    def harness(self) -> MemoryHarness:
+        """Open an empty store."""
+        return MemoryHarness()
+
+
+class TestMemoryJobs(JobContract):
+    """The claim half's contract on memory."""
 
     @pytest.fixture
     def harness(self) -> MemoryHarness:

@@ -5,8 +5,11 @@ from batchstate.testing.contract.associations import Associations, Finding
 from batchstate.testing.contract.capabilities import Capabilities
 from batchstate.testing.contract.creation import Creation, PrimitiveCreation
 from batchstate.testing.contract.history import Histories
+from batchstate.testing.contract.iterating import Iterating
+from batchstate.testing.contract.listing import Listing, ListingProblems, ListingWhileBatchesMove
 from batchstate.testing.contract.many import ManyTransitions
 from batchstate.testing.contract.names import Names, RefusedNames
+from batchstate.testing.contract.reconciling import Reconciling
 from batchstate.testing.contract.records import Paging, Records
 from batchstate.testing.contract.swaps import Marks, Swaps, WholeMoves
 from batchstate.testing.contract.transitions import Repair, Transitions, UnfinishedTransitions
@@ -39,6 +42,11 @@ class StorageContract(
     AdvancingByEntered,
     Advancing,
     Histories,
+    Listing,
+    ListingProblems,
+    ListingWhileBatchesMove,
+    Iterating,
+    Reconciling,
 ):
     """Every promise of `batchstate.storage.Storage` and of the functions over it, for one adapter.
 

@@ -17,6 +17,7 @@ from batchstate.errors import (
     TransitionIncompleteError,
     VersionMismatchError,
 )
+from batchstate.lifecycle import RESERVED_STATES
 from batchstate.listing import list_by_states
 from batchstate.storage import AtomicMoves, Storage
 from batchstate.testing.contract.base import Contract, Opener
@@ -174,6 +175,20 @@ class Transitions(Contract):
     def test_without_a_lifecycle_any_move_is_allowed(self, store: Storage) -> None:
         """Without a lifecycle a batch may go from any state to any other."""
         assert walked(store, "merged", "queued", "anything").state == "anything"
+
+    def test_the_states_of_claims_are_theirs(self, store: Storage) -> None:
+        """No batch is created in or moved into a state that only claims move their batches into."""
+        batch = made(store)
+
+        for state in RESERVED_STATES:
+            for lifecycle in (None, LINE):
+                with pytest.raises(InvalidTransitionError):
+                    transition(store, batch, state, lifecycle=lifecycle)
+            with pytest.raises(InvalidTransitionError):
+                made(store, "other", state)
+
+        assert row(store) == batch
+        assert store.get_batches(["other"]) == {}
 
     def test_a_retired_batch_accepts_no_move(self, store: Storage) -> None:
         """A retired batch is not moved, neither by who knows it to be retired nor by who does not."""
