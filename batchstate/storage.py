@@ -195,8 +195,8 @@ class Storage(Protocol):
             states: every state a record may be filed under; those up to the batch's version go.
 
         Answers per item: `None` once it is gone or where it already was; `VersionMismatchError`
-            where the row is not at that version; `InvalidTransitionError` where it is not retired.
-            In both cases nothing was deleted.
+            where the row is not at that version; `InvalidTransitionError` where it is not retired;
+            or as `put_records` does. In all these cases nothing was deleted.
         """
 
     def list_queues(self) -> list[str]:

@@ -18,6 +18,7 @@ from batchstate.errors import (
 from batchstate.names import check_name
 from batchstate.storage import Kind, Outcome, Page, Swap, Unreadable, judge_creation, judge_swap
 from batchstate.times import Clock, wall_clock
+from batchstate.transition import record_of
 from batchstate.wire import BatchRow, check_association, check_record, decode_batch, encode_each
 from batchstate_memory.frozen import Frozen, freeze, thaw
 from batchstate_memory.jobs import MemoryJobs
@@ -190,8 +191,9 @@ class MemoryStorage(MemoryJobs):
         return Page([self._decode(row) for row in rows], json.dumps(keys[-1]) if more else None)
 
     def delete_batches(self, batches: Sequence[Batch], states: Sequence[str]) -> list[Outcome]:
+        outcomes = [self._refusal(record_of(batch), check_record) for batch in batches]
         with self._lock:
-            return [self._delete(batch, states) for batch in batches]
+            return [outcome or self._delete(batch, states) for batch, outcome in zip(batches, outcomes, strict=True)]
 
     def list_queues(self) -> list[str]:
         with self._lock:

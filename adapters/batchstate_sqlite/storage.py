@@ -10,6 +10,7 @@ from batchstate.errors import BatchStateError, InvalidValueError
 from batchstate.names import check_name
 from batchstate.storage import Kind, Outcome, Page, Swap, Unreadable
 from batchstate.times import Clock, Duration, wall_clock
+from batchstate.transition import record_of
 from batchstate.wire import BatchRow, check_association, check_record, encode_each
 from batchstate_sqlite import statements, writes
 from batchstate_sqlite.database import SQLiteDatabase, Synchronous
@@ -187,10 +188,13 @@ class SQLiteStorage:
         )
 
     def delete_batches(self, batches: Sequence[Batch], states: Sequence[str]) -> list[Outcome]:
-        outcomes: list[Outcome] = []
-        for chunk in _chunks(batches):
+        outcomes = self._refusals([record_of(batch) for batch in batches], check_record)
+        places = [place for place, outcome in enumerate(outcomes) if outcome is None]
+        for chunk in _chunks(places):
             with self.database.transaction() as cursor:
-                outcomes += writes.delete(cursor, self._queue, chunk, states)
+                answers = writes.delete(cursor, self._queue, [batches[place] for place in chunk], states)
+            for place, answer in zip(chunk, answers, strict=True):
+                outcomes[place] = answer
         return outcomes
 
     def list_queues(self) -> list[str]:

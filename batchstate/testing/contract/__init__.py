@@ -9,8 +9,12 @@ from batchstate.testing.contract.iterating import Iterating
 from batchstate.testing.contract.listing import Listing, ListingProblems, ListingWhileBatchesMove
 from batchstate.testing.contract.many import ManyTransitions
 from batchstate.testing.contract.names import Names, RefusedNames
+from batchstate.testing.contract.purging import Deleting, Purging
+from batchstate.testing.contract.queues import Queues, Scanning
+from batchstate.testing.contract.racing import AnyOrder, Threads
 from batchstate.testing.contract.reconciling import Reconciling
 from batchstate.testing.contract.records import Paging, Records
+from batchstate.testing.contract.retiring import Retired, Retiring
 from batchstate.testing.contract.swaps import Marks, Swaps, WholeMoves
 from batchstate.testing.contract.transitions import Repair, Transitions, UnfinishedTransitions
 from batchstate.testing.contract.values import NothingShared, RefusedValues, Values
@@ -47,6 +51,14 @@ class StorageContract(
     ListingWhileBatchesMove,
     Iterating,
     Reconciling,
+    Retiring,
+    Retired,
+    Purging,
+    Deleting,
+    Queues,
+    Scanning,
+    Threads,
+    AnyOrder,
 ):
     """Every promise of `batchstate.storage.Storage` and of the functions over it, for one adapter.
 
