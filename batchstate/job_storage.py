@@ -1,19 +1,21 @@
 """The `JobStorage` protocol: what a backend must do to have jobs claimed together, locked together and settled apart.
 
 Each method is one atomic step of the backend for each item, chunk or claim it names, reads the clock once, and may be
-sent twice: a re-sent command applies once and answers as it did. Clock and errors are as in `batchstate.storage`: a
+sent twice: a re-sent command applies once. Clock and errors are as in `batchstate.storage`: a
 refusal of one item is answered in its place, `StorageUnavailableError` is raised, with whole items done or not done.
 
 A job is in exactly one place at every instant. *Held* means active under a claim. A deadline that has passed loses
-nothing by itself: only a sweep takes a job back. The group `""` is that of the jobs without one.
+nothing by itself: only a sweep takes a job back. The group `""` is that of the jobs without one. A call that is sent
+again answers as it did, save where its docstring says what it answers then.
 
 **Taking a job back to its place** always means to its own group and its old order, ahead of younger jobs; and every
 way out of active frees the group's slot, once, in the same step.
 
 **The ring.** A group is *servable* while it has a job waiting or due, headroom under its ceiling, and is not paused.
-It joins the ring's tail when it becomes servable (groups whose scheduled jobs fell due since the last step join, by
-due time, when a claim looks), keeps its place while it waits, leaves when it is not servable any more, and goes to
-the tail when it is served by its turn.
+It joins the ring's tail in the step that makes it servable (groups whose scheduled jobs fell due join, by due time,
+when a claim looks, or earlier when another step concerns them), keeps its place while it waits, leaves when it is not
+servable any more, and goes to the tail when it is served by its turn. Several that one step makes servable join in
+the order of the items of the call, or by name where the call has none. A paused queue changes nothing about the ring.
 
 **A claim ends** in the step that takes its last held job out of active: its batch moves to `abandoned` where that
 step is a sweep, else to `settled` (the states that `Ending` names), from whatever state it is in, unless that one is
@@ -96,10 +98,10 @@ class JobStorage(Protocol):
         """
 
     def extend_job(self, claim_id: str, job_id: str, lease: int) -> Extended:
-        """Set one held job's own deadline to now + `lease` unless it is later already.
+        """Set one held job's own extension to now + `lease`, unless it is later already.
 
-        Answers `held=1` and the job's deadline; or `held=0`, with the job in `lost` where this claim never settled
-        it.
+        Answers `held=1` and the job's deadline, the later of that and its claim's; or `held=0`, with the job in `lost`
+        where this claim never settled it.
         """
 
     def settle_jobs(
@@ -112,12 +114,11 @@ class JobStorage(Protocol):
         nothing charged. `dead`: dead. `release`: waiting in its old place, nothing charged. A delay of 0 is waiting
         at once.
 
-        Per job, by what its association with this claim remembers: a settlement: answered with that first outcome,
-            nothing is changed, whatever the verdict. Nothing yet, and held: settled. Swept: settled all the same,
-            save by `release`,
-        while the job waits with this claim as its last one: it leaves waiting, no slot is freed twice. Anything else
-            is `lost`. The association gets the outcome in the same step. `by` and `why` go into the history where the
-            claim ends.
+        Per job: where its association with this claim remembers a settlement, it is answered with that first outcome,
+        and nothing is changed, whatever the verdict. Where this claim holds it, it is settled. Where this claim was
+        the last to hold it, its association says `swept` and it waits, it is settled late, save by `release`: it
+        leaves waiting, and no slot is freed twice. Anything else is `lost`. The association gets the outcome in the
+        same step. `by` and `why` go into the history where the claim ends.
 
         Items beyond the backend's chunk are settled in several steps, each whole.
         """
@@ -142,8 +143,8 @@ class JobStorage(Protocol):
 
         A forced removal gives the association the outcome `removed`, and ends the claim as settled where it was its
         last.
-        Answers per item: `None`; `NotFoundError`; `InvalidTransitionError` where it is held and not forced. A
-            remembered done ID is forgotten, successfully.
+        Answers per item: `None`; `NotFoundError`, also where it was removed before; `InvalidTransitionError` where it
+            is held and not forced. A remembered done ID is forgotten, successfully.
         """
 
     def move_job(self, job_id: str, group: str) -> Outcome:
@@ -165,7 +166,7 @@ class JobStorage(Protocol):
         """
 
     def count_jobs(self) -> QueueCounts:
-        """Count the jobs of every group by place."""
+        """Count by place the jobs of every group that has jobs, a ceiling of its own, or is paused itself."""
 
     def count_claimable(self, limit: int, group: str | None = None, *, across_groups: bool = False) -> int:
         """Answer how many jobs one claim could take now, counted no further than `limit`.
@@ -189,7 +190,7 @@ class JobStorage(Protocol):
         """List the claims in flight, a page at a time."""
 
     def purge_jobs(self, limit: int, *, keep_dead: int | None) -> tuple[int, bool]:
-        """Delete remembered done IDs whose time is over, and dead jobs dead for longer than `keep_dead` milliseconds.
+        """Delete remembered done IDs whose time is over, and jobs that have been dead for `keep_dead` milliseconds.
 
         `None` keeps dead jobs for ever. Answers how many rows are gone, at most about `limit`, and whether more
         remain.
@@ -198,8 +199,8 @@ class JobStorage(Protocol):
     def take_hold(self, batch_id: str, token: str, lease: int) -> Held:
         """Hold a batch for `lease` milliseconds; sent again with the token it answers the same hold, not restarted.
 
-        Answers the present holder's hold where that has not lapsed, so the caller compares the token. Raises
-        `NotFoundError` where there is no such batch.
+        Answers the present holder's hold where that has not lapsed, so the caller compares the token. A retired batch
+        can be held as any other; with its row its hold goes. Raises `NotFoundError` where there is no such batch.
         """
 
     def extend_hold(self, batch_id: str, token: str, lease: int) -> Held:

@@ -89,10 +89,10 @@ class MemoryJobs(MemoryJobListing):
                 settled = self._outcome(claim_id, job_id) not in (None, "", "swept", "removed")
                 return Extended(None, 0, () if settled else (job_id,))
             row = self._jobs.rows[job_id]
-            until = max(self.clock() + lease, self._jobs.deadline(row))
+            until = max(self.clock() + lease, row.extended_to or 0)
             self._jobs.rows[job_id] = row._replace(extended_to=until)
             heappush(self._jobs.leases, (until, claim_id))
-            return Extended(until, 1)
+            return Extended(max(until, claim.expires_at), 1)
 
     def settle_jobs(
         self, claim_id: str, settlings: Sequence[Settling], *, keep_done: int, by: str = "", why: str = ""
@@ -182,7 +182,7 @@ class MemoryJobs(MemoryJobListing):
             else:
                 self._jobs.group(group).ceiling = ceiling
             now = self.clock()
-            for name in [group] if group is not None else list(self._jobs.groups):
+            for name in [group] if group is not None else sorted(self._jobs.groups):
                 self._jobs.refresh(name, now)
             self._nudge()
 

@@ -140,7 +140,7 @@ def places(q: BatchQueue) -> dict[str, list[str]]:
     return {place: found for place in PLACES if (found := ids(q.jobs(place)))}
 
 
-def group_of(q: BatchQueue, group: str | None = None) -> dict[str, object]:
+def group_of(q: BatchQueue, group: str | None = None) -> dict[str, int]:
     """Answer what a group has, by place."""
     for counts in q.counts().groups:
         if counts.group == group:
