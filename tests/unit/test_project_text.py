@@ -61,3 +61,16 @@ def test_every_document_that_is_named_is_there() -> None:
     ]
 
     assert missing == []
+
+
+def test_every_link_within_the_project_leads_somewhere() -> None:
+    """A relative link in a document leads to a file or folder that is there."""
+    broken = [
+        f"{path.relative_to(ROOT)}: {target}"
+        for path in _written_files()
+        if path.suffix == ".md"
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8"))
+        if "://" not in target and not (path.parent / target).exists()
+    ]
+
+    assert broken == []
