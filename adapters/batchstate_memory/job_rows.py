@@ -118,7 +118,9 @@ class JobRows:
     def wake_due_groups(self, now: int) -> None:
         """Let the groups whose jobs fell due join the ring, by due time."""
         while self.due_groups and self.due_groups[0][0] <= now:
-            self.refresh(heappop(self.due_groups)[1], now)
+            due, name = heappop(self.due_groups)
+            if self.first_due(name, due) is not None:  # else the job that was due then is gone
+                self.refresh(name, now)
 
     def first_due(self, name: str, now: int) -> JobRow | None:
         """Answer the scheduled job of a group that fell due first, `None` where none is due."""

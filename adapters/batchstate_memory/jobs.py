@@ -112,7 +112,7 @@ class MemoryJobs(MemoryJobListing):
             leases = self._jobs.leases
             more = False
             while leases and leases[0][0] <= now - skew and not more:
-                _, claim_id = heappop(leases)
+                lapsed_at, claim_id = heappop(leases)
                 claim = self._jobs.claims.get(claim_id)
                 if claim is None:
                     continue
@@ -122,7 +122,7 @@ class MemoryJobs(MemoryJobListing):
                 room = limit - len(swept)
                 more = len(lapsed) > room
                 if more:
-                    heappush(leases, (now - skew, claim_id))
+                    heappush(leases, (lapsed_at, claim_id))
                 swept += [self._sweep(claim, row, max_stalls, now) for row in lapsed[:room]]
                 if self._end_if_empty(claim_id, swept=True, now=now, by=by, why="swept"):
                     ended.append(claim_id)

@@ -197,7 +197,7 @@ class MemoryStorage(MemoryJobs):
 
     def list_queues(self) -> list[str]:
         with self._lock:
-            return sorted(name for name, rows in self.store.queues.items() if rows.batches)
+            return sorted(name for name, rows in self.store.queues.items() if rows.batches or rows.jobs.added)
 
     def scan(self, kind: Kind, cursor: str | None = None, *, limit: int = 500) -> Page[object]:
         with self._lock:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from batchstate.errors import InvalidValueError, UnsupportedFormatError
+from batchstate_sqlite.job_schema import JOB_TABLES
 
 if TYPE_CHECKING:
     from sqlite3 import Cursor
@@ -74,6 +75,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID
         """,
     ),
+    JOB_TABLES,
 )
 """What makes version n of version n - 1. A step that was ever released is never changed again."""
 

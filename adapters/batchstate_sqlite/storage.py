@@ -12,8 +12,9 @@ from batchstate.storage import Kind, Outcome, Page, Swap, Unreadable
 from batchstate.times import Clock, Duration, wall_clock
 from batchstate.transition import record_of
 from batchstate.wire import BatchRow, check_association, check_record, encode_each
-from batchstate_sqlite import statements, writes
+from batchstate_sqlite import job_statements, statements, writes
 from batchstate_sqlite.database import SQLiteDatabase, Synchronous
+from batchstate_sqlite.jobs import SQLiteJobs
 from batchstate_sqlite.joining import JoinedConnection
 from batchstate_sqlite.options import database_of
 from batchstate_sqlite.reads import decoded, fetched
@@ -41,7 +42,7 @@ ROOM: Final = 1000
 """How many bytes of a row are not its texts, at most."""
 
 
-class SQLiteStorage:
+class SQLiteStorage(SQLiteJobs):
     """One queue of a SQLite database.
 
     Args:
@@ -198,7 +199,8 @@ class SQLiteStorage:
         return outcomes
 
     def list_queues(self) -> list[str]:
-        return [queue for (queue,) in self._fetch(statements.QUEUES)]
+        with_batches = self._fetch(statements.QUEUES)
+        return sorted({queue for (queue,) in (*with_batches, *self._fetch(job_statements.JOB_QUEUES))})
 
     def scan(self, kind: Kind, cursor: str | None = None, *, limit: int = 500) -> Page[object]:
         if kind == "batches":
