@@ -21,6 +21,7 @@ from batchstate.names import check_name
 from batchstate_sqlite import job_claims, job_listing, job_settling
 from batchstate_sqlite import job_statements as sql
 from batchstate_sqlite.job_step import JobStep
+from batchstate_sqlite.joining import JoinedConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,7 +49,7 @@ class SQLiteJobs:
 
     max_claim = job_claims.MAX_CLAIM
 
-    database: SQLiteDatabase
+    database: SQLiteDatabase | JoinedConnection
     clock: Clock
     _queue: str
     _longest: int
@@ -64,6 +65,7 @@ class SQLiteJobs:
         return answers
 
     def claim_jobs(self, claiming: Claiming) -> Claimed | None:
+        self._refuse_lease()
         with self._step() as step:
             if step.cursor.execute(sql.BATCH_EXISTS, (self._queue, claiming.id)).fetchone():
                 return job_claims.claimed_again(step.cursor, self._queue, claiming.id)
@@ -75,10 +77,12 @@ class SQLiteJobs:
         return {claim.batch.id: claim for claim in found if claim is not None}
 
     def extend_claim(self, claim_id: str, lease: int) -> Extended:
+        self._refuse_lease()
         with self.database.transaction() as cursor:
             return job_claims.extend(cursor, self._queue, claim_id, self.clock() + lease)
 
     def extend_job(self, claim_id: str, job_id: str, lease: int) -> Extended:
+        self._refuse_lease()
         with self.database.transaction() as cursor:
             return job_claims.extend_one(cursor, self._queue, claim_id, job_id, self.clock() + lease)
 
@@ -161,6 +165,7 @@ class SQLiteJobs:
             return job_listing.purge(step, limit, keep_dead)
 
     def take_hold(self, batch_id: str, token: str, lease: int) -> Held:
+        self._refuse_lease()
         with self.database.transaction() as cursor:
             if not cursor.execute(sql.BATCH_EXISTS, (self._queue, batch_id)).fetchone():
                 raise NotFoundError(f"there is no batch {batch_id!r} in queue {self._queue!r}")
@@ -171,6 +176,7 @@ class SQLiteJobs:
             return self._put_hold(cursor, batch_id, token, now + lease)
 
     def extend_hold(self, batch_id: str, token: str, lease: int) -> Held:
+        self._refuse_lease()
         with self.database.transaction() as cursor:
             now = self.clock()
             self._check_hold(cursor, batch_id, token, now)
@@ -190,6 +196,14 @@ class SQLiteJobs:
         holder, until = cursor.execute(sql.HOLD_OF, (self._queue, batch_id)).fetchone() or ("", 0)
         if holder != token or until <= now:
             raise ClaimLostError(f"the hold on batch {batch_id!r} lapsed or is another's; its work must not go on")
+
+    def _refuse_lease(self) -> None:
+        if isinstance(self.database, JoinedConnection):
+            msg = (
+                "a lease must be seen by all at once, and this storage works inside a transaction of yours, which they "
+                "see when you commit it: claim, hold and extend by a storage of its own; add and settle jobs here"
+            )
+            raise InvalidValueError(msg)
 
     @contextmanager
     def _step(self) -> Iterator[JobStep]:

@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from batchstate.storage import AtomicCreates, AtomicMoves, SnapshotListing
-from batchstate.testing import Harness, StorageContract
+from batchstate.testing import Harness, JobContract, StorageContract
 from batchstate.wire import BatchRow
 from batchstate_sqlite import SQLiteDatabase, SQLiteStorage
 
@@ -75,6 +75,28 @@ class TestFile(StorageContract):
 
 class TestInMemory(StorageContract):
     """The contract on a database in memory."""
+
+    @pytest.fixture
+    def harness(self) -> Iterator[SQLiteHarness]:
+        """Open an empty database."""
+        harness = SQLiteHarness(SQLiteDatabase())
+        yield harness
+        harness.database.close()
+
+
+class TestFileJobs(JobContract):
+    """The claim half's contract on a file."""
+
+    @pytest.fixture
+    def harness(self, tmp_path: Path) -> Iterator[FileHarness]:
+        """Open an empty file."""
+        harness = FileHarness(tmp_path / "batches.db")
+        yield harness
+        harness.database.close()
+
+
+class TestInMemoryJobs(JobContract):
+    """The claim half's contract on a database in memory."""
 
     @pytest.fixture
     def harness(self) -> Iterator[SQLiteHarness]:
