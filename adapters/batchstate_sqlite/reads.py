@@ -24,8 +24,8 @@ def fetched(cursor: sqlite3.Cursor, statement: str, values: Sequence[object]) ->
     except sqlite3.OperationalError as error:
         if hasattr(error, "sqlite_errorcode"):
             raise
-    # The module itself gave up on a text, and with it on all rows. A lone surrogate in place of each
-    # alien byte is refused row by row when the row is decoded.
+    # The module itself gave up on a text, and with it on all rows. Bytes in its place are refused
+    # row by row, when the row is decoded.
     connection = cursor.connection
     usual = connection.text_factory
     connection.text_factory = _tolerant
@@ -35,8 +35,11 @@ def fetched(cursor: sqlite3.Cursor, statement: str, values: Sequence[object]) ->
         connection.text_factory = usual
 
 
-def _tolerant(text: bytes) -> str:
-    return text.decode(errors="surrogateescape")
+def _tolerant(text: bytes) -> str | bytes:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text
 
 
 def decoded(row: Sequence[Any], queue: str) -> Batch | Unreadable:
