@@ -10,7 +10,7 @@ from batchstate.job_wire import JOB_FORMAT, JobRow
 from batchstate.marks import remember
 from batchstate.moves import LONGEST_TEXT, Move, append_move
 from batchstate.transition import swap_to
-from batchstate.values import encode_json
+from batchstate.values import encode_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ def batch_of_claim(queue: str, claiming: Claiming, job_ids: Sequence[str], now: 
         history=History(append_move("", move), claiming.id),
         created_at=now,
         updated_at=now,
-        memory=RowMemory(remember("", 1, claiming.mark), request_ids, encode_json(list(request_ids), "request_ids")),
+        memory=RowMemory(remember("", 1, claiming.mark), request_ids, encode_plain(request_ids, "request_ids")),
     )
 
 

@@ -9,7 +9,7 @@ from attrs import frozen
 from pydantic import Field, TypeAdapter, ValidationError
 
 from batchstate.errors import CorruptRowError, InvalidValueError
-from batchstate.values import encode_json
+from batchstate.values import encode_plain
 
 __all__ = ["KEPT", "LONGEST_TEXT", "Move", "append_move", "read_moves"]
 
@@ -52,7 +52,7 @@ def append_move(text: str, move: Move) -> str:
     The text is one JSON array a line, so that a move is added without decoding the others.
     """
     by, why = _shortened(move.by, "by"), _shortened(move.why, "why")
-    line = encode_json([move.source, move.to, move.version, move.at, by, why], "by or why")
+    line = encode_plain([move.source, move.to, move.version, move.at, by, why], "by or why")
     if not text:
         return line
     if text.count("\n") < KEPT - 1:

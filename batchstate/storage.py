@@ -14,7 +14,8 @@ once. `batchstate.testing` has the contract as a suite of tests.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+from functools import cache
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, Self, TypeAlias, TypeGuard, TypeVar, runtime_checkable
 
 from attrs import frozen
 
@@ -47,6 +48,7 @@ __all__ = [
     "Unreadable",
     "judge_creation",
     "judge_swap",
+    "moves_at_once",
 ]
 
 T_co = TypeVar("T_co", covariant=True)
@@ -260,6 +262,19 @@ class SnapshotListing(Protocol):
         Answers `None` where they are too many for one snapshot; they are then to be paged, with the
         weaker promise.
         """
+
+
+def moves_at_once(store: Storage) -> TypeGuard[AtomicMoves]:
+    """Answer whether the storage does a move in one step.
+
+    As `isinstance(store, AtomicMoves)`, which looks at every method each time, remembered for the storage's class.
+    """
+    return _has(type(store), AtomicMoves)
+
+
+@cache
+def _has(kind: type, capability: type) -> bool:
+    return issubclass(kind, capability)
 
 
 def judge_creation(batch: Batch, met: Batch | Unreadable) -> Outcome:

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import attrs
-
 from batchstate.entities import Attributes, Batch, History, MembershipRecord, RowMemory
 from batchstate.errors import (
     BatchStateError,
@@ -29,7 +27,7 @@ from batchstate.lifecycle import RESERVED_STATES
 from batchstate.marks import new_mark, remember
 from batchstate.moves import Move, append_move
 from batchstate.names import check_name
-from batchstate.storage import AtomicMoves, Outcome, Storage, Swap
+from batchstate.storage import Outcome, Storage, Swap, moves_at_once
 from batchstate.times import Clock, wall_clock
 from batchstate.wire import check_version, requests_text
 
@@ -202,15 +200,19 @@ def swap_to(batch: Batch, move: Move, *, update: Attributes | None = None, retir
     if batch.memory is not None and batch.memory.request_ids != batch.request_ids:
         msg = f"the request_ids of batch {batch.id!r} were changed, and they never change; start a new batch"
         raise InvalidValueError(msg)
-    after = attrs.evolve(
-        batch.with_attributes(update) if update else batch,
-        state=move.to,
-        version=move.version,
-        entered=batch.entered if move.to == batch.state else move.version,
-        history=History(append_move(batch.history.text, move), batch.id),
-        updated_at=move.at,
-        retired_at=retired_at,
-        memory=RowMemory(remember(batch.marks, move.version, new_mark()), batch.request_ids, requests_text(batch)),
+    after = Batch(
+        batch.id,
+        batch.queue,
+        move.to,
+        move.version,
+        batch.entered if move.to == batch.state else move.version,
+        batch.request_ids,
+        (batch.with_attributes(update) if update else batch).attributes,
+        History(append_move(batch.history.text, move), batch.id),
+        batch.created_at,
+        move.at,
+        retired_at,
+        RowMemory(remember(batch.marks, move.version, new_mark()), batch.request_ids, requests_text(batch)),
     )
     return Swap(batch, after)
 
@@ -229,7 +231,7 @@ def _move(store: Storage, swaps: Sequence[Swap]) -> list[Outcome]:
     if not swaps:
         return []
     try:
-        if isinstance(store, AtomicMoves):
+        if moves_at_once(store):
             return store.move_batches(swaps)
         outcomes = store.update_batches(swaps)
     except StorageUnavailableError as error:

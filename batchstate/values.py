@@ -11,7 +11,7 @@ from batchstate.errors import InvalidValueError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["MAX_DEPTH", "MAX_INT_DIGITS", "JSONValue", "encode_json", "encode_object"]
+__all__ = ["MAX_DEPTH", "MAX_INT_DIGITS", "JSONValue", "encode_json", "encode_object", "encode_plain"]
 
 JSONValue: TypeAlias = bool | int | float | str | list["JSONValue"] | dict[str, "JSONValue"] | None
 
@@ -40,6 +40,11 @@ def encode_json(value: object, what: str) -> str:
     """
     if problem := _problem(value, 0):
         raise InvalidValueError(f"{what}{problem}")
+    return encode_plain(value, what)
+
+
+def encode_plain(value: object, what: str) -> str:
+    """As `encode_json`, for a value that is known to be JSON but for the texts in it."""
     text = _encode(value)
     if not text.isascii():
         try:
@@ -75,6 +80,8 @@ def _problem_in(items: Iterable[tuple[object, object]], depth: int) -> str:
     if depth == MAX_DEPTH:
         return f" nests deeper than {MAX_DEPTH}, or contains itself"
     for key, item in items:
+        if type(item) is str:  # most are
+            continue
         if problem := _problem(item, depth + 1):
             return f"[{key!r:.80}]{problem}"
     return ""

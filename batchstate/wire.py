@@ -19,7 +19,7 @@ from batchstate.errors import (
     UnsupportedFormatError,
 )
 from batchstate.names import MAX_NAME_BYTES, check_name
-from batchstate.values import encode_json, encode_object
+from batchstate.values import encode_object, encode_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,7 +137,7 @@ def requests_text(batch: Batch) -> str:
         raise InvalidValueError(msg)
     for request_id in batch.request_ids:
         check_name("request", request_id)
-    return encode_json(list(batch.request_ids), "request_ids")
+    return encode_plain(batch.request_ids, "request_ids")
 
 
 def encode_each(batches: Sequence[Batch], queue: str, *, most: int | None = None) -> list[BatchRow | BatchStateError]:
