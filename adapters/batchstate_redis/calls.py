@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from batchstate_redis.rows import first_line, last_lines, row_text
+from batchstate_redis.rows import expected_head, first_line, last_lines, row_text
 from batchstate_redis.scripts import BYTES_A_COMMAND, Call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from batchstate.entities import Association, Batch, MembershipRecord
     from batchstate.storage import Swap
@@ -47,62 +47,48 @@ def cost_of_creation(item: Creation) -> int:
     return 4 + len(item[2]) + item[1].size // BYTES_A_COMMAND
 
 
-def swap_call(keys: Keys, swaps: Iterable[RowSwap], *, records: bool) -> Call:
+def swap_call(keys: Keys, swaps: Sequence[RowSwap], *, records: bool) -> Call:
     """Answer the call of `swap_batches`; `records` files them in the same step."""
-    call = Call()
+    call = Call(*[keys.batch(row.id) for _, row in swaps])
+    place, state = call.place, keys.state
     for swap, row in swaps:
-        before, after = swap.before, swap.after
-        retired_at = after.retired_at
+        before = swap.before
         call.arguments += (
-            call.place(keys.batch(row.id)),
-            row.id.encode(),
-            before.version,
-            before.mark,
-            f"{row.version}:{row.mark}",
+            expected_head(before.version, before.mark),
             first_line(row).encode(),
             last_lines(row).encode(),
             row.version,
-            call.place(keys.state(after.state)) if records else 0,
-            call.place(keys.state(before.state)) if records and before.state != after.state else 0,
-            0 if retired_at is None else call.place(keys.retired),
-            0 if retired_at is None else retired_at,
+            place(state(row.state)) if records else 0,
+            place(state(before.state)) if records and before.state != row.state else 0,
+            0 if row.retired_at is None else place(keys.retired),
         )
     return call
 
 
-def creation_call(keys: Keys, creations: Iterable[Creation], *, records: bool) -> Call:
+def creation_call(keys: Keys, creations: Sequence[Creation], *, records: bool) -> Call:
     """Answer the call of `create_batches`; `records` files them in the same step."""
-    call = Call(keys.count)
-    for batch, row, requests in creations:
+    call = Call(keys.count, *[keys.batch(row.id) for _, row, _ in creations])
+    for _, row, requests in creations:
         call.arguments += (
-            call.place(keys.batch(row.id)),
-            row.id.encode(),
-            f"{row.version}:{row.mark}",
             row_text(row).encode(),
             row.version,
-            call.place(keys.state(batch.state)) if records else 0,
+            call.place(keys.state(row.state)) if records else 0,
             0 if row.retired_at is None else call.place(keys.retired),
-            0 if row.retired_at is None else row.retired_at,
             len(requests),
             *[call.place(keys.request(request)) for request in requests],
         )
     return call
 
 
-def record_put_call(keys: Keys, records: Iterable[MembershipRecord]) -> Call:
+def record_put_call(keys: Keys, records: Sequence[MembershipRecord]) -> Call:
     """Answer the call of `put_records`."""
-    call = Call()
+    call = Call(*[keys.batch(record.batch_id) for record in records])
     for record in records:
-        call.arguments += (
-            call.place(keys.batch(record.batch_id)),
-            call.place(keys.state(record.state)),
-            record.batch_id.encode(),
-            record.version,
-        )
+        call.arguments += (call.place(keys.state(record.state)), record.version)
     return call
 
 
-def record_deletion_call(keys: Keys, records: Iterable[MembershipRecord]) -> Call:
+def record_deletion_call(keys: Keys, records: Sequence[MembershipRecord]) -> Call:
     """Answer the call of `delete_records`."""
     call = Call()
     for record in records:
@@ -110,7 +96,7 @@ def record_deletion_call(keys: Keys, records: Iterable[MembershipRecord]) -> Cal
     return call
 
 
-def get_records_call(keys: Keys, wanted: Iterable[tuple[str, str]]) -> Call:
+def get_records_call(keys: Keys, wanted: Sequence[tuple[str, str]]) -> Call:
     """Answer the call of `get_records`."""
     call = Call()
     for state, batch_id in wanted:
@@ -118,7 +104,7 @@ def get_records_call(keys: Keys, wanted: Iterable[tuple[str, str]]) -> Call:
     return call
 
 
-def association_call(keys: Keys, associations: Iterable[Association]) -> Call:
+def association_call(keys: Keys, associations: Sequence[Association]) -> Call:
     """Answer the call of `put_associations`."""
     call = Call()
     for association in associations:
@@ -130,14 +116,12 @@ def association_call(keys: Keys, associations: Iterable[Association]) -> Call:
     return call
 
 
-def deletion_call(keys: Keys, deletions: Iterable[Deletion], states: Sequence[str]) -> Call:
+def deletion_call(keys: Keys, deletions: Sequence[Deletion], states: Sequence[str]) -> Call:
     """Answer the call of `delete_batches`."""
-    call = Call(keys.count, keys.retired)
+    call = Call(keys.count, keys.retired, *[keys.batch(batch.id) for batch, _, _ in deletions])
     call.arguments += (len(states), *[call.place(keys.state(state)) for state in states])
     for batch, requests, whole in deletions:
         call.arguments += (
-            call.place(keys.batch(batch.id)),
-            batch.id.encode(),
             batch.version,
             int(whole),
             len(requests),

@@ -1,13 +1,14 @@
 """A batch as one string: what the scripts compare first, then what only Python reads.
 
-    format TAB version TAB retired_at TAB entered TAB updated_at TAB state TAB marks
+    format TAB version TAB retired_at TAB mark TAB entered TAB updated_at TAB state TAB earlier marks
     created_at TAB requests
     attributes
     moves, one a line
 
 Names have no control characters and JSON texts no raw ones, so a tab and a line break separate
-without any quoting. The first line is written anew by every swap; the second is written once and
-carried over by the scripts. No script looks at the JSON.
+without any quoting. Up to the mark, the first line is what a swap compares, as one text. It is
+written anew by every swap; the second is written once and carried over by the scripts. No script
+looks at the JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from batchstate.entities import Batch
     from batchstate.storage import Unreadable
 
-__all__ = ["MAX_ROW", "first_line", "last_lines", "read_row", "row_text"]
+__all__ = ["MAX_ROW", "expected_head", "first_line", "last_lines", "read_row", "row_text"]
 
 MAX_ROW = 64 * 1024 * 1024
 """The largest row, in bytes. The server could hold 512 MiB, and would serve nobody else while it copies them."""
@@ -30,7 +31,14 @@ MAX_ROW = 64 * 1024 * 1024
 def first_line(row: BatchRow) -> str:
     """Answer the line that every swap writes."""
     retired = "" if row.retired_at is None else row.retired_at
-    return f"{row.format}\t{row.version}\t{retired}\t{row.entered}\t{row.updated_at}\t{row.state}\t{row.marks}"
+    earlier, _, last = row.marks.rpartition(" ")
+    mark = last.rpartition(":")[2]
+    return f"{row.format}\t{row.version}\t{retired}\t{mark}\t{row.entered}\t{row.updated_at}\t{row.state}\t{earlier}"
+
+
+def expected_head(version: int, mark: str) -> str:
+    """Answer what the first line of a live row at this version begins with; without a `mark`, whatever that is."""
+    return f"{FORMAT}\t{version}\t\t{mark}\t" if mark else f"{FORMAT}\t{version}\t\t"
 
 
 def last_lines(row: BatchRow) -> str:
@@ -58,7 +66,7 @@ def _decode(raw: bytes, batch_id: str, queue: str) -> Batch:
         if isinstance(form, int) and form > FORMAT:
             return decode_batch((form, batch_id), queue)
         first, second, attributes, moves = text.split("\n", 3)
-        form_, version, retired, entered, updated, state, marks = first.split("\t")
+        form_, version, retired, mark, entered, updated, state, earlier = first.split("\t")
         created, requests = second.split("\t")
     except ValueError as error:
         raise CorruptRowError(
@@ -66,6 +74,7 @@ def _decode(raw: bytes, batch_id: str, queue: str) -> Batch:
             "look at it with redis-cli",
             key=batch_id,
         ) from error
+    latest = f"{version}:{mark}" if mark else ""
     return decode_batch(
         (
             _number(form_),
@@ -76,7 +85,7 @@ def _decode(raw: bytes, batch_id: str, queue: str) -> Batch:
             _number(created),
             _number(updated),
             _number(retired) if retired else None,
-            marks,
+            f"{earlier} {latest}" if earlier else latest,
             moves,
             requests,
             attributes,

@@ -58,31 +58,29 @@ def script(name: str) -> Script:
 class Call:
     """The keys and arguments of one script call.
 
-    Every key that the script touches is declared, each once, and arguments name keys by their
-    place. So a cluster that moves a slot answers with a redirection or TRYAGAIN; a script that made
-    up its keys would find those not yet arrived absent, and say that there is no such row.
+    Every key that the script touches is declared. So a cluster that moves a slot answers with a
+    redirection or TRYAGAIN; a script that made up its keys would find those not yet arrived absent,
+    and say that there is no such row.
 
     Args:
-        keys: the keys that the script wants at the beginning.
+        keys: the keys that the script knows by their order. What `place` declares follows them,
+            each key once, and arguments name it by its place.
     """
 
-    __slots__ = ("_places", "arguments")
+    __slots__ = ("_places", "arguments", "keys")
 
     def __init__(self, *keys: bytes) -> None:
-        self._places = {key: place for place, key in enumerate(keys, 1)}
+        self.keys = list(keys)
         self.arguments: list[bytes | str | int] = []
+        self._places: dict[bytes, int] = {}
 
     def place(self, key: bytes) -> int:
         """Answer the place of `key` in KEYS, declaring it."""
-        return self._places.setdefault(key, len(self._places) + 1)
-
-    @property
-    def keys(self) -> Iterable[bytes]:
-        """Answer all that were declared, in their places' order."""
-        return self._places
-
-    def __len__(self) -> int:
-        return len(self._places)
+        place = self._places.get(key)
+        if place is None:
+            self.keys.append(key)
+            place = self._places[key] = len(self.keys)
+        return place
 
 
 class Runner:
@@ -111,7 +109,7 @@ class Runner:
             StorageUnavailableError: the server cannot be reached or did not do it in time.
             CorruptRowError: one of the keys holds what nobody of ours wrote.
         """
-        count = len(call)
+        count = len(call.keys)
         try:
             return self.execute("EVALSHA", program.sha, count, *call.keys, *call.arguments)
         except exceptions.NoScriptError:

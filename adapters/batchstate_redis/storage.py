@@ -312,7 +312,7 @@ class RedisStorage:
         items: Sequence[Item],
         check: Callable[[Item], None],
         name: str,
-        build: Callable[[Keys, Iterable[Item]], Call],
+        build: Callable[[Keys, Sequence[Item]], Call],
     ) -> list[Outcome]:
         """Run a script whose answer is the same for all, over the items that are sound."""
         outcomes = [_refusal(item, check) for item in items]

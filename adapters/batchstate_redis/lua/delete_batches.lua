@@ -1,46 +1,46 @@
 -- Deletes what is left of retired batches, each if its row is retired and at the version given:
 -- records up to that version, then associations, then the row.
 --
--- KEYS    1: the count of the queue's rows; 2: the list of retired batches; then every row, bucket
---         and hash that is touched; ARGV names them by their place here.
--- ARGV    1: n, 2 to n + 1: the places of the buckets; then for each batch, 5 and its associations:
---           row       its key's place
---           id        the batch
+-- KEYS    1: the count of the queue's rows; 2: the list of retired batches; 3 to n + 2: the rows, in
+--         the order of the batches; then every bucket and hash that is touched, which ARGV names by
+--         their place here.
+-- ARGV    1: b, 2 to b + 1: the places of the buckets; then for each batch, 3 and its associations:
 --           version   that the row must have
 --           whole     1 to delete the row, 0 if more of its associations are to come
 --           m         how many associations follow: the places of the requests' hashes
 -- answer  for each batch: 1 gone, or the row that was met.
+local call = redis.call
 local buckets = tonumber(ARGV[1])
-local answers, gone, at = {}, 0, buckets + 2
+local answers, gone, at, n = {}, 0, buckets + 2, 0
 while at <= #ARGV do
-  local key, id, version, m = KEYS[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2], tonumber(ARGV[at + 4])
+  n = n + 1
+  local key, version, last = KEYS[n + 2], ARGV[at], at + 2 + tonumber(ARGV[at + 2])
+  local id = key:sub(key:find('}:b:', 1, true) + 4)
   local answer = 1
-  local head = redis.call('GETRANGE', key, 0, 63)
-  if head ~= '' then
-    if head:match('^1\t(%d+)\t%-?%d+\t') == version then
-      for place = 2, buckets + 1 do
-        local bucket = KEYS[tonumber(ARGV[place])]
-        local filed = redis.call('ZSCORE', bucket, id)
-        if filed and tonumber(filed) <= tonumber(version) then
-          redis.call('ZREM', bucket, id)
-        end
+  local head = call('GETRANGE', key, 0, 63)
+  if head ~= '' and head:match('^1\t(%d+)\t%-?%d+\t') ~= version then
+    answer = call('GET', key)
+  elseif head ~= '' then
+    for place = 2, buckets + 1 do
+      local bucket = KEYS[tonumber(ARGV[place])]
+      local filed = call('ZSCORE', bucket, id)
+      if filed and tonumber(filed) <= tonumber(version) then
+        call('ZREM', bucket, id)
       end
-      for place = at + 5, at + 4 + m do
-        redis.call('HDEL', KEYS[tonumber(ARGV[place])], id)
-      end
-      if ARGV[at + 3] == '1' then
-        redis.call('DEL', key)
-        redis.call('ZREM', KEYS[2], id)
-        gone = gone + 1
-      end
-    else
-      answer = redis.call('GET', key)
+    end
+    for place = at + 3, last do
+      call('HDEL', KEYS[tonumber(ARGV[place])], id)
+    end
+    if ARGV[at + 1] == '1' then
+      call('DEL', key)
+      call('ZREM', KEYS[2], id)
+      gone = gone + 1
     end
   end
-  answers[#answers + 1] = answer
-  at = at + 5 + m
+  answers[n] = answer
+  at = last + 1
 end
-if gone > 0 and redis.call('DECRBY', KEYS[1], gone) <= 0 then
-  redis.call('DEL', KEYS[1])
+if gone > 0 and call('DECRBY', KEYS[1], gone) <= 0 then
+  call('DEL', KEYS[1])
 end
 return answers

@@ -1,13 +1,15 @@
 -- Files records, each unless one of a version as high is there, or its batch has no row or is retired.
 --
--- KEYS    every row and bucket that is touched; ARGV names them by their place here.
--- ARGV    for each record, 4: the row's place, the bucket's place, the batch, the version.
+-- KEYS    1 to n: the batches' rows, in the order of the records; then every bucket that is touched,
+--         which ARGV names by their place here.
+-- ARGV    for each record, 2: the bucket's place, the version.
 -- answer  1.
-for at = 1, #ARGV, 4 do
+for n = 1, #ARGV / 2 do
+  local key = KEYS[n]
   -- The head of a row is enough: format, version and retired_at come first.
-  local head = redis.call('GETRANGE', KEYS[tonumber(ARGV[at])], 0, 63)
+  local head = redis.call('GETRANGE', key, 0, 63)
   if head ~= '' and not head:find('^1\t%d+\t%-?%d+\t') then
-    redis.call('ZADD', KEYS[tonumber(ARGV[at + 1])], 'GT', ARGV[at + 3], ARGV[at + 2])
+    redis.call('ZADD', KEYS[tonumber(ARGV[2 * n - 1])], 'GT', ARGV[2 * n], key:sub(key:find('}:b:', 1, true) + 4))
   end
 end
 return 1

@@ -1,50 +1,56 @@
--- Swaps rows, each if its version and mark are those given, and in the same step files the records.
+-- Swaps rows, each if it begins as given, and in the same step files the records.
 --
--- KEYS    every row, bucket and list that is touched; ARGV names them by their place here.
--- ARGV    for each swap, 12:
---           row           its key's place
---           id            the batch
---           version       that the row must have
---           mark          that it must carry, or "" for any
---           own           "version:mark" of this very write, or "": a row that remembers it was
---                         written by an earlier sending of this command
+-- KEYS    1 to n: the rows, in the order of the swaps; then every bucket and list that is touched,
+--         which ARGV names by their place here.
+-- ARGV    for each swap, 7:
+--           head          what the row must begin with: format, version, not retired, mark if known
 --           first, last   the lines to write; the second line of the row stays as it is
---           new version
+--           version       that this makes
 --           new bucket    the place of the bucket to file the record in; 0 for none
 --           old bucket    the place of the bucket to take the record from; 0 for none
 --           list          the place of the list of retired batches; 0 if this write does not retire
---           retired_at
--- answer  for each swap: 1 done, 0 no such row, or the row that was met.
+-- answer  for each swap: 1 done, now or by an earlier sending of this very command; 0 no such row;
+--         or the row that was met.
+local call = redis.call
 local answers = {}
-for at = 1, #ARGV, 12 do
-  local key, id, expected, mark = KEYS[tonumber(ARGV[at])], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local new_bucket, old_bucket, list = tonumber(ARGV[at + 8]), tonumber(ARGV[at + 9]), tonumber(ARGV[at + 10])
-  local row = redis.call('GET', key)
+for n = 1, #ARGV / 7 do
+  local at = n * 7 - 6
+  local key, head, first = KEYS[n], ARGV[at], ARGV[at + 1]
+  local version, new, old, list = ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6]
+  local id = key:sub(key:find('}:b:', 1, true) + 4)
+  local row = call('GET', key)
   local answer, live = 0, false
-  if row then
+  if row and row:sub(1, #head) == head then
+    local line = row:find('\n', 1, true)
+    call('SET', key, first .. row:sub(line, row:find('\n', line + 1, true)) .. ARGV[at + 2])
+    if list ~= '0' then
+      call('ZADD', KEYS[tonumber(list)], first:match('^1\t%d+\t(%-?%d+)'), id)
+    end
+    answer, live = 1, list == '0'
+  elseif row then
     answer = row
-    local version, retired, marks, second = row:match('^1\t(%d+)\t(%-?%d*)\t[^\n]*\t([^\t\n]*)\n([^\n]*)\n')
-    if version == expected and retired == '' and (mark == '' or mark == marks:match('([^:]*)$')) then
-      redis.call('SET', key, ARGV[at + 5] .. '\n' .. second .. '\n' .. ARGV[at + 6])
-      if list > 0 then
-        redis.call('ZADD', KEYS[list], ARGV[at + 11], id)
+    -- A row that remembers the mark which this write makes was written by an earlier sending of it.
+    local mark = first:match('^1\t%d+\t%-?%d*\t([^\t]+)')
+    local at_version, retired, latest, earlier = row:match('^1\t(%d+)\t(%-?%d*)\t([^\t]*)\t%d+\t%-?%d+\t[^\t]*\t([^\n]*)')
+    if mark and earlier then
+      local marks = ' ' .. earlier .. ' ' .. at_version .. ':' .. latest .. ' '
+      if marks:find(' ' .. version .. ':' .. mark .. ' ', 1, true) then
+        answer, live = 1, retired == ''
       end
-      answer, live = 1, list == 0
-    elseif version and ARGV[at + 4] ~= '' and (' ' .. marks .. ' '):find(' ' .. ARGV[at + 4] .. ' ', 1, true) then
-      answer, live = 1, retired == ''
     end
   end
   if answer == 1 then
-    if new_bucket > 0 and live then
-      redis.call('ZADD', KEYS[new_bucket], 'GT', ARGV[at + 7], id)
+    if live and new ~= '0' then
+      call('ZADD', KEYS[tonumber(new)], 'GT', version, id)
     end
-    if old_bucket > 0 then
-      local filed = redis.call('ZSCORE', KEYS[old_bucket], id)
-      if filed and tonumber(filed) <= tonumber(expected) then
-        redis.call('ZREM', KEYS[old_bucket], id)
+    if old ~= '0' then
+      local bucket = KEYS[tonumber(old)]
+      local filed = call('ZSCORE', bucket, id)
+      if filed and tonumber(filed) < tonumber(version) then
+        call('ZREM', bucket, id)
       end
     end
   end
-  answers[#answers + 1] = answer
+  answers[n] = answer
 end
 return answers
