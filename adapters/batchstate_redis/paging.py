@@ -1,4 +1,4 @@
-"""Going through what is too much for one answer: buckets by position, keys and hashes by the server's own cursor."""
+"""Going through what is too much for one answer, a page at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from batchstate.entities import Association, MembershipRecord
-from batchstate.errors import InvalidValueError, StorageUnavailableError
+from batchstate.errors import InvalidValueError
 from batchstate_redis.keys import text_of
 from batchstate_redis.scripts import Call, script
 
@@ -25,9 +25,11 @@ HASHES_AT_ONCE: Final = 200
 class Pager:
     """Reads one queue's keys by pages.
 
-    Cursors of a sorted set are positions in it, `[score, member]`. Those of SCAN and HSCAN mean
-    something to the server that gave them alone, so they carry that server's ID, and a page asked
-    of another is refused.
+    A cursor of the list of retired batches is a position in it, `[score, member]`: scores there
+    never change. Elsewhere it is the server's own, with the server's ID: versions rise while one
+    looks, and what goes by them would run after those that rise and never come to the others. A
+    server that took over cannot go on from another's cursor and begins anew, which at worst returns
+    things twice.
 
     Args:
         runner: runs the scripts.
@@ -40,63 +42,58 @@ class Pager:
         self._keys = keys
         self._queue = queue
 
-    def page(self, key: bytes, cursor: str | None, limit: int) -> tuple[list[tuple[str, int]], str | None]:
-        """Answer up to `limit` members of a sorted set with their scores, and the cursor of those that follow."""
+    def retired(self, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
+        """Answer up to `limit` retired batches, and the cursor of those that follow."""
         score, member = ("", "") if cursor is None else _read_cursor(cursor)
-        call = Call(key)
+        call = Call(self._keys.retired)
         call.arguments += (limit + 1, score, str(member).encode("utf-8", "surrogateescape"))
         flat = self._runner.run(script("page_after"), call)
-        entries = entries_of(flat[: 2 * limit])
+        batch_ids = [batch_id for batch_id, _ in entries_of(flat[: 2 * limit])]
         if len(flat) <= 2 * limit:
-            return entries, None
-        last = flat[2 * limit - 2].decode("utf-8", "surrogateescape")
-        return entries, json.dumps([entries[-1][1], last])
+            return batch_ids, None
+        last, score = flat[2 * limit - 2 : 2 * limit]
+        return batch_ids, json.dumps([int(score), last.decode("utf-8", "surrogateescape")])
+
+    def bucket(self, state: str, cursor: str | None, limit: int) -> tuple[list[MembershipRecord], str | None]:
+        """Answer about `limit` records of a state, and the cursor of those that follow."""
+        flat, following = self._within("ZSCAN", self._keys.state(state), cursor, limit)
+        return [MembershipRecord(self._queue, state, *entry) for entry in entries_of(flat)], following
 
     def keys(self, kind: str, cursor: str | None, limit: int) -> tuple[list[bytes], str | None]:
         """Answer some keys of a kind, possibly none, and the cursor of those that follow."""
-        server, place = ("", 0) if cursor is None else _read_cursor(cursor)
+        server, place = ("", "0") if cursor is None else _read_cursor(cursor)
         call = Call(self._keys.count)
         call.arguments += (str(server), str(place), self._keys.pattern(kind), limit)
-        answer = self._runner.run(script("scan_keys"), call)
-        if answer == 0:
-            raise self._moved()
-        server, place, found = answer
-        return found, None if place == b"0" else json.dumps([server.decode(), place.decode()])
+        server, place, found = self._runner.run(script("scan_keys"), call)
+        return found, _cursor(server, place)
 
     def records(self, cursor: str | None, limit: int) -> tuple[list[MembershipRecord], str | None]:
         """Answer some records of all states, and the cursor of those that follow.
 
         The cursor holds that of the keys, the states whose keys were found and not gone through
-        yet, and the position in the first of these.
+        yet, and the cursor in the first of these.
         """
-        outer, states, position = (None, [], None) if cursor is None else json.loads(cursor)
+        outer, states, inner = (None, [], None) if cursor is None else json.loads(cursor)
         if not states:
             found, outer = self.keys("s", outer, max(limit, 100))
-            states, position = [self._keys.state_of(key) for key in found], None
+            states, inner = [self._keys.state_of(key) for key in found], None
         records: list[MembershipRecord] = []
         if states:
-            entries, position = self.page(self._keys.state(states[0]), position, limit)
-            records = [MembershipRecord(self._queue, states[0], *entry) for entry in entries]
-            states = states if position is not None else states[1:]
+            records, inner = self.bucket(states[0], inner, limit)
+            states = states if inner is not None else states[1:]
         if outer is None and not states:
             return records, None
-        return records, json.dumps([outer, states, position])
+        return records, json.dumps([outer, states, inner])
 
-    def hash_of(self, request_id: str) -> list[tuple[str, str]]:
+    def attempts(self, request_id: str) -> list[tuple[str, str]]:
         """Answer a request's attempts and what became of it in each, all of them."""
-        found: dict[str, str] = {}
-        server, place = b"", b"0"
-        while True:
-            call = Call(self._keys.request(request_id))
-            call.arguments += (server, place, FIELDS_AT_ONCE)
-            answer = self._runner.run(script("scan_hash"), call)
-            if answer == 0:  # another server took over: begin anew
-                server, place = b"", b"0"
-                continue
-            server, place, flat = answer
+        key = self._keys.request(request_id)
+        flat, cursor = self._within("HSCAN", key, None, FIELDS_AT_ONCE)
+        found = _pairs(flat)
+        while cursor is not None:
+            flat, cursor = self._within("HSCAN", key, cursor, FIELDS_AT_ONCE)
             found |= _pairs(flat)
-            if place == b"0":
-                return list(found.items())
+        return list(found.items())
 
     def associations_under(self, keys: Sequence[bytes]) -> list[Association]:
         """Answer all associations under these requests' keys."""
@@ -108,10 +105,12 @@ class Pager:
                 associations += [Association(self._queue, request_id, *pair) for pair in _pairs(flat).items()]
         return associations
 
-    def _moved(self) -> StorageUnavailableError:
-        return StorageUnavailableError(
-            f"queue {self._queue!r} moved to another server while it was gone through; nothing was written; begin anew"
-        )
+    def _within(self, command: str, key: bytes, cursor: str | None, limit: int) -> tuple[list[bytes], str | None]:
+        server, place = ("", "0") if cursor is None else _read_cursor(cursor)
+        call = Call(key)
+        call.arguments += (command, str(server), str(place), limit)
+        server, place, flat = self._runner.run(script("scan_within"), call)
+        return flat, _cursor(server, place)
 
 
 def entries_of(flat: Sequence[bytes]) -> list[tuple[str, int]]:
@@ -133,3 +132,7 @@ def _read_cursor(cursor: str) -> tuple[Any, Any]:
     except (ValueError, TypeError) as error:
         raise InvalidValueError(f"this is no cursor of this listing: {cursor!r:.80}") from error
     return first, second
+
+
+def _cursor(server: bytes, place: bytes) -> str | None:
+    return None if place == b"0" else json.dumps([server.decode(), place.decode()])

@@ -145,9 +145,8 @@ class RedisStorage:
         return self._swap(swaps, records=True)
 
     def list_retired(self, cursor: str | None = None, *, limit: int = 500) -> Page[Batch | Unreadable]:
-        entries, following = self._pager.page(self._keys.retired, cursor, limit)
-        rows = self.get_batches([batch_id for batch_id, _ in entries])
-        return Page(list(rows.values()), following)
+        batch_ids, following = self._pager.retired(cursor, limit)
+        return Page(list(self.get_batches(batch_ids).values()), following)
 
     def delete_batches(self, batches: Sequence[Batch], states: Sequence[str]) -> list[Outcome]:
         states = tuple(dict.fromkeys(states))
@@ -186,14 +185,8 @@ class RedisStorage:
         return records
 
     def list_records(self, state: str, cursor: str | None = None, *, limit: int = 500) -> Page[MembershipRecord]:
-        """As `Storage` says, in the order of versions.
-
-        Versions only rise, so a record that changes while it is paged through moves to where the
-        paging still comes, and is returned again. A cursor is a position and not a server's own
-        number: it stays good over a failover.
-        """
-        entries, following = self._pager.page(self._keys.state(state), cursor, limit)
-        return Page([MembershipRecord(self._queue, state, *entry) for entry in entries], following)
+        """As `Storage` says; a bucket of up to some 128 records comes in one page, whatever the limit."""
+        return Page(*self._pager.bucket(state, cursor, limit))
 
     def list_records_of(self, states: Sequence[str]) -> list[MembershipRecord] | None:
         """As `SnapshotListing` says, for up to 10,000 records."""
@@ -219,7 +212,7 @@ class RedisStorage:
     def list_associations(self, request_id: str) -> list[Association]:
         return [
             Association(self._queue, request_id, batch_id, outcome)
-            for batch_id, outcome in self._pager.hash_of(request_id)
+            for batch_id, outcome in self._pager.attempts(request_id)
         ]
 
     # ------------------------------------------------------------------------------------- status
@@ -229,18 +222,11 @@ class RedisStorage:
         return [name for name in names if int(self._runner.execute("GET", Keys(self._prefix, name).count) or 0) > 0]
 
     def scan(self, kind: Kind, cursor: str | None = None, *, limit: int = 500) -> Page[object]:
-        """As `Storage` says.
-
-        Raises:
-            StorageUnavailableError: the queue moved to another server since the cursor was given,
-                where it means nothing. Begin anew.
-        """
         if kind == "batches":
             keys, following = self._pager.keys("b", cursor, limit)
             return Page(list(self.get_batches(map(self._keys.batch_id, keys)).values()), following)
         if kind == "records":
-            records, following = self._pager.records(cursor, limit)
-            return Page(records, following)
+            return Page(*self._pager.records(cursor, limit))
         keys, following = self._pager.keys("a", cursor, limit)
         return Page(self._pager.associations_under(keys), following)
 

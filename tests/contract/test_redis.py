@@ -52,8 +52,10 @@ class RedisHarness(Harness):
 
     def clear(self) -> None:
         """Delete all keys of the prefix."""
-        for key in list(self.client.scan_iter(f"{self.prefix}:*", count=5_000)):
-            self.client.delete(key)
+        pipeline = self.client.pipeline(transaction=False)
+        for key in self.client.scan_iter(f"{self.prefix}:*", count=5_000):
+            pipeline.delete(key)
+        pipeline.execute()
 
 
 def _harness(client: Redis | RedisCluster) -> Iterator[RedisHarness]:
