@@ -100,6 +100,9 @@ class TestDecodingClient(StorageContract):
 def redis7_client(redis7_server: RedisEndpoint) -> Iterator[Redis]:
     """Connect."""
     with redis7_server.client(protocol=3) as client:
+        # So that a few members are paged through as many are; else they come in one piece.
+        client.config_set("zset-max-listpack-entries", 0)
+        client.config_set("hash-max-listpack-entries", 0)
         yield client
 
 

@@ -195,11 +195,12 @@ class Paging(Contract):
 
     def test_a_page_is_about_its_limit(self, plain: Storage) -> None:
         """A page of a long listing holds about as many as was asked for, far from all."""
-        crowd(plain, [f"b-{number}" for number in range(40)])
+        # A backend may hand out in one piece what is small: Redis does so up to 128 members.
+        crowd(plain, [f"b-{number}" for number in range(400)])
 
-        pages = list(paged(lambda cursor: plain.list_records("queued", cursor, limit=4)))
+        pages = list(paged(lambda cursor: plain.list_records("queued", cursor, limit=30)))
 
-        assert max(len(page) for page in pages) <= 20
+        assert max(len(page) for page in pages) <= 150
 
     def test_cursors_survive_in_another_storage(self, opened_plain: Opener) -> None:
         """A listing begun by one storage may be gone on with by another."""
