@@ -16,6 +16,8 @@ SAYS = {
     "merge_queue.py": "Nothing was lost.",
     "repair_on_redelivery.py": "the message comes again: already",
     "swap_the_storage.py": "sqlite: queued > testing > merging > merged",
+    "walk_while_held.py": "pr-2 was completed in a batch that is merged",
+    "work_in_groups.py": "599 done in",
 }
 ARGUMENTS = {"merge_queue.py": ["300", "2", "4"]}
 
