@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     OnLost = Callable[[Claim, Sequence[str]], None]
 
-__all__ = ["claim", "claim_of", "claims", "group_name", "new_claim_id"]
+__all__ = ["claim", "claim_of", "claims", "group_name", "new_claim_id", "plan_claim", "send_claim"]
 
 
 def claim(
@@ -69,10 +69,10 @@ def claim(
         StorageUnavailableError: the store could not be reached; whether jobs were claimed is unknown: send the same
             ID again, or let the lease lapse.
     """
-    claiming = _plan(context, limit, lease, group, state, attributes, by, across_groups=across_groups)
+    claiming = plan_claim(context, limit, lease, group, state, attributes, by, across_groups=across_groups)
     if claim_id is not None:
         claiming = evolve(claiming, id=check_name("claim", claim_id))
-    return _claim(context, claiming, on_lost)
+    return send_claim(context, claiming, on_lost)
 
 
 def claims(
@@ -100,14 +100,14 @@ def claims(
     Raises:
         As `claim` does.
     """
-    claiming = _plan(context, limit, lease, group, state, None, None, across_groups=across_groups)
+    claiming = plan_claim(context, limit, lease, group, state, across_groups=across_groups)
     poll_ms = milliseconds(poll, "poll")
 
     def generate() -> Iterator[Claim]:
         nudge = Nudge()
         with listening(context.store, nudge):
             while True:
-                found = _claim(context, evolve(claiming, id=new_claim_id(), mark=new_mark()), on_lost)
+                found = send_claim(context, evolve(claiming, id=new_claim_id(), mark=new_mark()), on_lost)
                 if found is not None:
                     yield found
                 elif sweep(context).returned:
@@ -143,18 +143,18 @@ def claim_of(context: JobContext, batch_id: str, *, lease: Duration = "30s", on_
     return Claim(context, claimed, lease_ms, on_lost=on_lost)
 
 
-def _plan(
+def plan_claim(
     context: JobContext,
     limit: int,
     lease: Duration,
     group: Group | None,
-    state: str | None,
-    attributes: Mapping[str, object] | None,
-    by: str | None,
+    state: str | None = None,
+    attributes: Mapping[str, object] | None = None,
+    by: str | None = None,
     *,
-    across_groups: bool,
+    across_groups: bool = False,
 ) -> Claiming:
-    """Answer what the store is asked, or raise what is wrong with it."""
+    """Answer what the store is asked, with a fresh ID; raises what `claim` does for arguments that make no sense."""
     if type(limit) is not int or limit < 1:
         msg = f"limit must be an int of 1 or more, not {limit!r}"
         raise InvalidValueError(msg)
@@ -175,7 +175,8 @@ def _plan(
     )
 
 
-def _claim(context: JobContext, claiming: Claiming, on_lost: OnLost | None) -> Claim | None:
+def send_claim(context: JobContext, claiming: Claiming, on_lost: OnLost | None = None) -> Claim | None:
+    """Make the claim, or have the one that was made answered again; raises as `claim` does."""
     claimed = context.store.claim_jobs(claiming)
     return None if claimed is None else Claim(context, claimed, claiming.lease, on_lost=on_lost)
 

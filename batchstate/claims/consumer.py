@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING
 
-from batchstate.claims.claiming import claim, group_name, new_claim_id
+from attrs import evolve
+
+from batchstate.claims.claiming import new_claim_id, plan_claim, send_claim
 from batchstate.claims.handlers import bisect_batch, run_batch, run_each
 from batchstate.claims.settling import text_of
 from batchstate.claims.shaper import Shape, Window
@@ -18,6 +20,7 @@ from batchstate.claims.upkeep import purge_ended, sweep
 from batchstate.claims.waiting import Nudge, listening
 from batchstate.errors import ClaimLostError, HandlerContractError, InvalidValueError, StorageUnavailableError
 from batchstate.jobs import Retry
+from batchstate.marks import new_mark
 from batchstate.times import milliseconds
 
 if TYPE_CHECKING:
@@ -87,18 +90,15 @@ class BatchConsumer:
         self._batch = batch
         self._bisect = bisect
         self._shape = shape or Shape()
-        self._lease = lease
-        self._group = group
-        self._across_groups = across_groups
+        self._claiming = plan_claim(context, self._shape.max_size, lease, group, across_groups=across_groups)
         self._on_settled = on_settled
-        milliseconds(lease, "lease")
         self._poll_ms = milliseconds(poll, "poll")
         self._tidy_ms = milliseconds(tidy_every, "tidy_every")
         self._next_tidy = 0
         self._window = Window(self._shape)
         self._stopped = False
         self._nudge = Nudge()
-        self._claim_id: str | None = None
+        self._unanswered = False
         self._jitter = Random().uniform  # noqa: S311 - spreads load, guards no secret
 
     def run(self, *, burst: bool = False) -> None:
@@ -177,22 +177,17 @@ class BatchConsumer:
 
     def _claim(self, size: int) -> Claim | None:
         """Claim; a claim whose answer never came is sent again, since its jobs may be held for us already."""
-        sent_again = self._claim_id is not None
-        self._claim_id = self._claim_id or new_claim_id()
+        sent_again = self._unanswered
+        if not sent_again:
+            self._claiming = evolve(self._claiming, id=new_claim_id(), mark=new_mark(), limit=size)
+        self._unanswered = True
         try:
-            found = claim(
-                self._context,
-                size,
-                lease=self._lease,
-                group=self._group,
-                across_groups=self._across_groups,
-                claim_id=self._claim_id,
-            )
+            found = send_claim(self._context, self._claiming)
         except ClaimLostError:
             if not sent_again:
                 raise
             found = None
-        self._claim_id = None
+        self._unanswered = False
         return found
 
     def _wanted(self) -> int:
@@ -201,8 +196,8 @@ class BatchConsumer:
             return self._shape.max_size  # any job is enough, and counting them first would be a round trip for nothing
         waiting = self._context.store.count_claimable(
             self._shape.max_size,
-            None if self._group is None else group_name(self._group),
-            across_groups=self._across_groups,
+            self._claiming.group,
+            across_groups=self._claiming.across_groups,
         )
         return self._window.see(waiting, self._context.clock())
 

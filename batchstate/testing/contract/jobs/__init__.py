@@ -2,39 +2,50 @@
 
 from batchstate.testing.contract.jobs.adding import Adding
 from batchstate.testing.contract.jobs.claiming import Claiming
+from batchstate.testing.contract.jobs.consuming import Consuming
 from batchstate.testing.contract.jobs.delaying import Delaying
 from batchstate.testing.contract.jobs.endings import Endings, Walking
 from batchstate.testing.contract.jobs.groups import Groups
+from batchstate.testing.contract.jobs.handling import Bisecting, Handling
 from batchstate.testing.contract.jobs.holding import Holding
 from batchstate.testing.contract.jobs.keeping import Looking, Purging, Removing, Reviving
 from batchstate.testing.contract.jobs.late import LateSettling
 from batchstate.testing.contract.jobs.leases import Leases
 from batchstate.testing.contract.jobs.limits import Ceilings, Pausing
+from batchstate.testing.contract.jobs.many import Many
+from batchstate.testing.contract.jobs.racing import Racing
 from batchstate.testing.contract.jobs.replays import Replays
 from batchstate.testing.contract.jobs.settling import Settling
 from batchstate.testing.contract.jobs.stalls import Stalls
+from batchstate.testing.contract.jobs.using import Using
 
 __all__ = ["JobContract"]
 
 
 class JobContract(
     Adding,
+    Bisecting,
     Ceilings,
     Claiming,
+    Consuming,
     Delaying,
     Endings,
     Groups,
+    Handling,
     Holding,
     LateSettling,
     Leases,
     Looking,
+    Many,
     Pausing,
     Purging,
+    Racing,
     Removing,
     Replays,
     Reviving,
     Settling,
     Stalls,
+    Using,
     Walking,
 ):
     """Every promise of `batchstate.job_storage.JobStorage` and of the claim half over it, for one adapter.
