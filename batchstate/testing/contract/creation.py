@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 import attrs
@@ -276,6 +277,23 @@ class Creation(Contract):
         assert list(store.get_batches(["large", "small"])) == ["small"]
         assert associated(store, "r-large") == []
         assert row(store, "kept") == kept
+
+    def test_a_batch_at_the_limit_still_moves(self, store: Storage, harness: Harness) -> None:
+        """The largest batch that is accepted moves as often as it likes, with the longest of states and texts."""
+        if harness.largest is None:
+            pytest.skip("it has no limit")
+
+        def accepted(size: int) -> bool:
+            return store.check_batches([marked(new(text="x" * size))]) == [None]
+
+        size = bisect_left(range(harness.largest), True, key=lambda size: not accepted(size)) - 1  # noqa: FBT003
+        batch = made(store, text="x" * size)
+        for number in range(22):
+            state = f"{number:02}" + '"' * 253
+            batch = transition(store, batch, state, by="\x01" * 1000, why="🙂" * 1000)
+
+        assert row(store) == batch
+        assert list_by_states(store, [batch.state]) == [batch]
 
     def test_a_batch_that_was_accepted_is_never_refused_for_its_growth(self, store: Storage) -> None:
         """A batch of 20,000 requests is stored or refused when it is created, and moves as often as it likes then."""

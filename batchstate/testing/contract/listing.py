@@ -16,6 +16,7 @@ from batchstate.errors import (
     UnsupportedFormatError,
 )
 from batchstate.listing import iter_by_states, list_by_states
+from batchstate.storage import SnapshotListing
 from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import LINE, LOOP, crowd, filed, lag, made, new, plant, row, walked
 from batchstate.testing.contract.given import record as membership
@@ -344,6 +345,23 @@ class ListingWhileBatchesMove(Contract):
                         transition(mover, row(mover, name), source)
                     listed = look(opened("q", Fault(before=move)), ["running", "waiting"], lifecycle=LOOP)
                     assert name in [found.id for found in listed], (start, source)
+
+    def test_a_snapshot_misses_no_batch_however_it_moves(self, opened_plain: Opener) -> None:
+        """Where the storage reads all buckets in one snapshot, a batch is not missed however often it goes round."""
+        mover = opened_plain()
+        if not isinstance(mover, SnapshotListing):
+            pytest.skip("it has no snapshots")
+        for start in ("running", "waiting"):
+            made(mover, start, start)
+
+        def move(_call: Call) -> None:
+            for name in ("running", "waiting"):
+                batch = row(mover, name)
+                transition(mover, batch, "running" if batch.state == "waiting" else "waiting")
+
+        for _ in range(4):
+            listed = list_by_states(opened_plain("q", Fault(before=move)), ["running", "waiting"], lifecycle=LOOP)
+            assert sorted(batch.id for batch in listed) == ["running", "waiting"]
 
     def test_what_is_listed_of_a_moving_batch_is_one_of_its_rows(self, opened: Opener, opened_plain: Opener) -> None:
         """A batch that moves during a listing is listed as one of its versions, in one of the states asked for."""

@@ -28,6 +28,8 @@ from batchstate.tidying import retire
 from batchstate.transition import ensure_record, transition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from batchstate.testing.forwarding import Call
     from batchstate.testing.harness import Harness
 
@@ -141,6 +143,22 @@ class Transitions(Contract):
                 transition(store, wrong(current, version=version), "testing")
 
         assert row(store) == current
+
+    def test_every_write_of_a_row_makes_older_copies_stale(self, store: Storage) -> None:
+        """Whatever call has written a row, a move from a copy of before is refused."""
+        writes: list[Callable[[Batch], Batch]] = [
+            lambda batch: transition(store, batch, "testing"),
+            lambda batch: transition(store, batch, batch.state),
+            lambda batch: advance(store, batch.id, "testing", entered=1).batch,
+            lambda batch: retire(store, batch),
+        ]
+        for number, write in enumerate(writes):
+            held = made(store, f"b-{number}")
+            current = write(held)
+
+            with pytest.raises(VersionMismatchError):
+                transition(store, held, "failed")
+            assert row(store, held.id) == current
 
     def test_an_absent_batch_is_not_found(self, store: Storage) -> None:
         """A transition of a batch without a row is answered with `NotFoundError` and leaves nothing behind."""
