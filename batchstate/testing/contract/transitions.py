@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pytest
 
+from batchstate.advance import advance
 from batchstate.errors import (
     InvalidNameError,
     InvalidTransitionError,
@@ -30,6 +31,7 @@ from batchstate.transition import ensure_record, transition
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from batchstate.entities import Batch
     from batchstate.testing.forwarding import Call
     from batchstate.testing.harness import Harness
 
