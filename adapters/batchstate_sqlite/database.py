@@ -99,16 +99,17 @@ class SQLiteDatabase:
                 the text says that this is unknown.
             CorruptRowError: it is damaged; nothing was written.
         """
+        deadline = monotonic() + self._patience
         writing = self._pool.writing  # a fork gives the child another lock
         if not writing.acquire(timeout=self._patience):
             msg = f"{self.name} is busy: other threads wrote for all of {self._patience:g} s; {NOTHING_WRITTEN}"
             raise StorageUnavailableError(msg)
         known = NOTHING_WRITTEN
         try:
-            connection = self._pool.borrow(self._patience)
+            connection = self._pool.borrow(deadline)
             try:
                 cursor = connection.cursor()
-                self._begin(cursor)
+                self._begin(cursor, deadline)
                 yield cursor
                 known = UNKNOWN
                 cursor.execute("COMMIT")
@@ -124,23 +125,13 @@ class SQLiteDatabase:
         finally:
             writing.release()
 
-    def _begin(self, cursor: sqlite3.Cursor) -> None:
+    def _begin(self, cursor: sqlite3.Cursor, deadline: float) -> None:
         try:
             cursor.execute(BEGIN)
         except sqlite3.OperationalError as error:
             if not is_busy(error):
                 raise
-            self._until_free(lambda: cursor.execute(BEGIN))
-
-    def _until_free(self, work: Callable[[], T]) -> T:
-        """Answer what `work` does; it is called again for as long as the database is busy and patience lasts."""
-        deadline = monotonic() + self._patience
-        while True:
-            try:
-                return work()
-            except sqlite3.OperationalError as error:
-                if not is_busy(error) or monotonic() >= deadline:
-                    raise
+            _until_free(lambda: cursor.execute(BEGIN), deadline)
 
     def read(self, work: Callable[[sqlite3.Cursor], T]) -> T:
         """Answer what `work` reads in one statement; it is called again where the database was busy.
@@ -149,10 +140,11 @@ class SQLiteDatabase:
             StorageUnavailableError: the database stayed busy, or failed.
             CorruptRowError: it is damaged.
         """
+        deadline = monotonic() + self._patience
         try:
-            connection = self._pool.borrow(self._patience)
+            connection = self._pool.borrow(deadline)
             try:
-                return self._until_free(lambda: work(connection.cursor()))
+                return _until_free(lambda: work(connection.cursor()), deadline)
             finally:
                 self._pool.give_back(connection)
         except sqlite3.Error as error:
@@ -199,8 +191,20 @@ class SQLiteDatabase:
             uri=not self.in_memory,
         )
         try:
-            self._until_free(lambda: connection.execute(f"PRAGMA synchronous = {self._synchronous}"))
+            _until_free(
+                lambda: connection.execute(f"PRAGMA synchronous = {self._synchronous}"), monotonic() + self._patience
+            )
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def _until_free(work: Callable[[], T], deadline: float) -> T:
+    """Answer what `work` does; it is called again for as long as the database is busy, until `deadline`."""
+    while True:
+        try:
+            return work()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or monotonic() >= deadline:
+                raise

@@ -51,17 +51,19 @@ class Pool:
         """Held by the thread of this process that writes, so that the others need not ask SQLite again and again."""
         _pools.add(self)
 
-    def borrow(self, patience: float) -> Connection:
+    def borrow(self, deadline: float) -> Connection:
         """Answer a connection for this thread alone, to be given back.
 
         Raises:
-            StorageUnavailableError: the pool is closed, or all connections stayed in use for
-                `patience` seconds.
+            StorageUnavailableError: the pool is closed, or all connections stayed in use until
+                `deadline`, as `time.monotonic` tells the time.
             sqlite3.Error: no further one can be opened.
         """
         with self._changed:
             if not self._idle and not self._ended and len(self._used) >= self._most:
-                self._changed.wait_for(lambda: self._idle or self._ended or len(self._used) < self._most, patience)
+                self._changed.wait_for(
+                    lambda: self._idle or self._ended or len(self._used) < self._most, deadline - monotonic()
+                )
             if self._ended:
                 msg = f"{self._name} {self._ended}; nothing of this step was written"
                 raise StorageUnavailableError(msg)
@@ -71,7 +73,7 @@ class Pool:
                 connection = self._connect()
             else:
                 msg = (
-                    f"all {self._most} connections to {self._name} stayed in use for {patience:g} s; "
+                    f"all {self._most} connections to {self._name} stayed in use until the timeout; "
                     "nothing of this step was written"
                 )
                 raise StorageUnavailableError(msg)
