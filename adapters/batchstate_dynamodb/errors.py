@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botocore.exceptions import (
     BotoCoreError,
+    ChecksumError,
     ClientError,
     CredentialRetrievalError,
     HTTPClientError,
@@ -18,13 +19,17 @@ from botocore.exceptions import (
     PartialCredentialsError,
     TokenRetrievalError,
 )
+from botocore.exceptions import (
+    ConnectionError as NoConnectionError,
+)
+from botocore.parsers import ResponseParserError
 
 from batchstate.errors import InvalidValueError, StorageUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["CONDITION_FAILED", "CancelledError", "ConditionFailedError", "Failure", "read_error"]
+__all__ = ["CLIENT_ERRORS", "CONDITION_FAILED", "CancelledError", "ConditionFailedError", "Failure", "read_error"]
 
 CONDITION_FAILED: Final = "ConditionalCheckFailed"
 """The code of a cancelled transaction's reason; a single write says the same with `Exception` at its end."""
@@ -55,13 +60,16 @@ _REFUSED: Final = frozenset({"SerializationException", "ValidationError", "Valid
 """The codes of a request that will never be accepted."""
 
 _SERVER_FAULT: Final = 500
-_UNREACHABLE = (
+_LOST: Final = (ChecksumError, HTTPClientError, NoConnectionError, ResponseParserError)
+_LOCKED_OUT: Final = (
     CredentialRetrievalError,
     MetadataRetrievalError,
     NoCredentialsError,
     PartialCredentialsError,
     TokenRetrievalError,
 )
+CLIENT_ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError)
+"""What the client raises."""
 
 
 class ConditionFailedError(Exception):
@@ -101,8 +109,8 @@ class Failure(NamedTuple):
     passing: bool = False
 
 
-def read_error(error: ClientError | BotoCoreError, table: str) -> Failure:
-    """Answer what `error` means, met by a request to `table`.
+def read_error(error: Exception, table: str) -> Failure:
+    """Answer what `error`, a `CLIENT_ERRORS`, means, met by a request to `table`.
 
     The error answered is one of: `ConditionFailedError`, `CancelledError`;
     `StorageUnavailableError` for throttling, contention, outages, lacking rights and a table that
@@ -110,11 +118,11 @@ def read_error(error: ClientError | BotoCoreError, table: str) -> Failure:
     """
     if isinstance(error, ClientError):
         return _read_answer(error, table)
-    if isinstance(error, HTTPClientError):
+    if isinstance(error, _LOST):
         return Failure(
             StorageUnavailableError(f"DynamoDB cannot be reached for table {table!r}: {error}"), passing=True
         )
-    if isinstance(error, _UNREACHABLE):
+    if isinstance(error, _LOCKED_OUT):
         return Failure(
             StorageUnavailableError(f"DynamoDB cannot be asked for table {table!r}: {error}; nothing was sent")
         )

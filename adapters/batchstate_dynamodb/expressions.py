@@ -16,6 +16,7 @@ __all__ = [
     "insert_association",
     "insert_row",
     "put_record",
+    "row_is_live",
     "update_row",
 ]
 
@@ -68,6 +69,15 @@ def delete_row(key: Key, version: int) -> Write:
         "ExpressionAttributeNames": {"#version": "version", "#retired_at": "retired_at"},
         "ExpressionAttributeValues": {":version": number(version)},
         **_MET,
+    }
+
+
+def row_is_live(key: Key) -> Write:
+    """Look, as part of a transaction, that there is a row and that it is not retired."""
+    return {
+        "Key": item_key(key),
+        "ConditionExpression": "attribute_exists(pk) AND attribute_not_exists(#retired_at)",
+        "ExpressionAttributeNames": {"#retired_at": "retired_at"},
     }
 
 

@@ -14,10 +14,8 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from batchstate.errors import InvalidValueError, StorageUnavailableError
-from batchstate_dynamodb.errors import ConditionFailedError, read_error
+from batchstate_dynamodb.errors import CLIENT_ERRORS, ConditionFailedError, read_error
 from batchstate_dynamodb.layout import Item, Key, item_key, key_of, text
 
 if TYPE_CHECKING:
@@ -221,7 +219,7 @@ class Requests:
         while True:
             try:
                 return send(**parameters)
-            except (ClientError, BotoCoreError) as error:
+            except CLIENT_ERRORS as error:
                 failure = read_error(error, self.table)
                 tries += 1
                 if not failure.passing or tries == TRIES:

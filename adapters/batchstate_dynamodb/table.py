@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from batchstate_dynamodb.errors import read_error
+from batchstate_dynamodb.errors import CLIENT_ERRORS, read_error
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -69,7 +67,7 @@ def create_table(client: DynamoDBClient, name: str, *, recovery: bool = False) -
             client.update_continuous_backups(
                 TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
             )
-    except (ClientError, BotoCoreError) as error:
+    except CLIENT_ERRORS as error:
         raise read_error(error, name).error from error
     return created
 
@@ -98,7 +96,7 @@ def check_table(client: DynamoDBClient, name: str) -> list[str]:
         table: Any = client.describe_table(TableName=name)["Table"]
     except client.exceptions.ResourceNotFoundException:
         return [f"there is no table {name!r}"]
-    except (ClientError, BotoCoreError) as error:
+    except CLIENT_ERRORS as error:
         raise read_error(error, name).error from error
     problems = []
     if table.get("TableStatus") not in ("ACTIVE", "UPDATING"):
@@ -121,7 +119,7 @@ def _expiry(client: DynamoDBClient, name: str) -> str | None:
     """Answer the attribute by which the table lets items expire, `None` where it does not."""
     try:
         described: Any = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
-    except (ClientError, BotoCoreError) as error:
+    except CLIENT_ERRORS as error:
         raise read_error(error, name).error from error
     return described.get("AttributeName") if described.get("TimeToLiveStatus") in ("ENABLED", "ENABLING") else None
 

@@ -6,6 +6,7 @@ may work beside the other kind on one queue.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from batchstate.creation import associations_of
@@ -18,6 +19,7 @@ from batchstate_dynamodb.expressions import (
     insert_association,
     insert_row,
     put_record,
+    row_is_live,
     update_row,
 )
 from batchstate_dynamodb.layout import Key, encode_batches, item_key
@@ -66,33 +68,39 @@ class TransactingDynamoDBStorage(DynamoDBStorage):
         swap, row = pair
         if isinstance(row, BatchStateError):
             return row
-        records: list[Action] = []
-        if row.retired_at is None:
-            key = Key(self._layout.bucket(row.state, self._shards.home(row.id)), row.id)
-            records.append({"Put": put_record(key, row.version)})
-        if swap.before.state != row.state:
-            records += [
-                {
-                    "Delete": delete_record(
-                        Key(self._layout.bucket(swap.before.state, shard), row.id), swap.before.version
-                    )
-                }
-                for shard in self._shards.places(row.id)
-            ]
-        return self._swap_with(swap, row, records)
+        removals = self._removals(swap)
+        home = Key(self._layout.bucket(row.state, self._shards.home(row.id)), row.id)
+        filing: list[Action] = [] if row.retired_at is not None else [{"Put": put_record(home, row.version)}]
+        outcome, fresh = self._swap_with(swap, row, [*filing, *removals])
+        if outcome is None and not fresh:
+            # An earlier try swapped the row, perhaps without the records. The batch may have retired since.
+            with suppress(ConditionFailedError):
+                self._transact({"ConditionCheck": row_is_live(self._layout.row(row.id))}, [*filing, *removals])
+                return None
+            for removal in removals:
+                self._requests.attempt("delete_item", **removal["Delete"])
+        return outcome
+
+    def _removals(self, swap: Swap) -> list[Action]:
+        before = swap.before
+        if before.state == swap.after.state:
+            return []
+        keys = [Key(self._layout.bucket(before.state, shard), before.id) for shard in self._shards.places(before.id)]
+        return [{"Delete": delete_record(key, before.version)} for key in keys]
 
     def _retire(self, swap: Swap, row: BatchRow) -> Outcome:
-        return self._swap_with(swap, row, [])
+        return self._swap_with(swap, row, [])[0]
 
-    def _swap_with(self, swap: Swap, row: BatchRow, others: list[Action]) -> Outcome:
+    def _swap_with(self, swap: Swap, row: BatchRow, others: list[Action]) -> tuple[Outcome, bool]:
+        """Swap the row together with the other writes; answer the outcome, and whether it was this that swapped it."""
         if row.retired_at is not None:
             others = [*others, {"Put": {"Item": item_key(self._retired.key(swap.after))}}]
         key = self._layout.row(row.id)
         try:
             self._transact({"Update": update_row(key, swap.before, row)}, others)
         except ConditionFailedError as failed:
-            return judge_swap(swap, self._met(key, failed))
-        return None
+            return judge_swap(swap, self._met(key, failed)), False
+        return None, True
 
     def _create_small(self, pair: tuple[Batch, BatchRow | BatchStateError]) -> Outcome:
         batch, row = pair
