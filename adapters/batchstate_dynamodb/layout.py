@@ -52,12 +52,12 @@ _LONGEST_ESCAPE: Final = 6
 """Bytes that one character takes at most in a JSON text, as a control character does: six."""
 _LONGEST_MOVE: Final = 2 * (_LONGEST_ESCAPE * LONGEST_TEXT + 2) + 2 * (2 * MAX_NAME_BYTES + 2) + 60
 _REST: Final = 2048
-"""Keys, attribute names, numbers and marks take less than this."""
+"""Keys, attribute names, numbers, marks and the state's name take less than this."""
 MOST: Final = _LARGEST_ITEM - KEPT * _LONGEST_MOVE - _REST
-"""The bytes that a batch's ID, state, requests and attributes may take together.
+"""The bytes that a batch's requests and attributes may take together.
 
 An item holds 400 KB. Twenty moves, each with the longest texts there can be, are set aside when a
-batch is created, so that none ever grows too large later by its history.
+batch is created, so that none ever grows too large later by its history, its marks or its state.
 """
 
 
@@ -229,7 +229,7 @@ def encode_batches(batches: Sequence[Batch], queue: str) -> list[BatchRow | Batc
 
 
 def _fitting(row: BatchRow) -> BatchRow:
-    size = row.size - len(row.moves.encode())
+    size = len(row.requests.encode()) + len(row.attributes.encode())
     if size > MOST:
         msg = (
             f"the requests and attributes of batch {row.id!r} take {size:,} bytes, and DynamoDB stores at most {MOST:,}"

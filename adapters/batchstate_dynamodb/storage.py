@@ -167,6 +167,7 @@ class DynamoDBStorage:
 
     def put_associations(self, associations: Sequence[Association]) -> list[Outcome]:
         checked = [(association, self._refusal(association, check_association)) for association in associations]
+        self._entry.check()
         return self._each(checked, lambda pair: (pair[0].request_id, pair[0].batch_id), self._associate)
 
     def list_associations(self, request_id: str) -> list[Association]:

@@ -137,7 +137,16 @@ class OneAtATime:
         return call
 
 
-class TestDynamoDBOnMotoInProcess(StorageContract):
+class ThreeStepContract(StorageContract):
+    """The contract of a storage without capabilities: hidden or mixed, it works the same way."""
+
+    @pytest.fixture
+    @override
+    def variant(self) -> str:
+        return "fused"
+
+
+class TestDynamoDBOnMotoInProcess(ThreeStepContract):
     """The contract on moto inside this process."""
 
     @pytest.fixture
@@ -157,7 +166,7 @@ class TestTransactingDynamoDBOnMotoInProcess(StorageContract):
             yield TransactingHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
 
 
-class TestDynamoDBOnMoto(StorageContract):
+class TestDynamoDBOnMoto(ThreeStepContract):
     """The contract on moto over HTTP."""
 
     @pytest.fixture
@@ -177,7 +186,7 @@ class TestTransactingDynamoDBOnMoto(StorageContract):
             yield TransactingHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
 
 
-class TestDynamoDBOnDynalite(StorageContract):
+class TestDynamoDBOnDynalite(ThreeStepContract):
     """The contract on dynalite, which knows no transactions."""
 
     @pytest.fixture

@@ -51,7 +51,7 @@ class Table:
         pages = self.client.get_paginator("scan").paginate(TableName=TABLE, ConsistentRead=True)
         return [dict(item) for page in pages for item in page["Items"]]
 
-    def keys(self) -> list[tuple[str, str]]:
+    def held(self) -> list[tuple[str, str]]:
         """The keys of everything in the table, sorted."""
         return sorted((item["pk"]["S"], item["sk"]["S"]) for item in self.items())
 
