@@ -93,6 +93,8 @@ def reconcile(store: Storage, states: Iterable[str], *, on_problem: OnProblem = 
 
 
 def _reconcile_page(store: Storage, records: Sequence[MembershipRecord], on_problem: OnProblem) -> Reconciled:
+    if not records:
+        return Reconciled(0, 0, 0)
     rows = store.get_batches(record.batch_id for record in records)
     to_put: dict[str, Batch] = {}
     to_delete: list[MembershipRecord] = []

@@ -67,9 +67,9 @@ def worker(
     return Actor(f"worker-{number}", messages, crashes, resends, lost_replies, sees=fused if whole else ThreeSteps)
 
 
-def tidier(lifecycle: Lifecycle = CYCLE, *, sees: Callable[[Storage], Storage] = ThreeSteps) -> Actor:
+def tidier(lifecycle: Lifecycle = CYCLE, *, crashes: int = 0) -> Actor:
     """Hire one that reconciles once."""
-    return Actor("tidier", (reconciling(lifecycle),), sees=sees)
+    return Actor("tidier", (reconciling(lifecycle),), crashes, sees=ThreeSteps)
 
 
 def reader(message: Message, *, sees: Callable[[Storage], Storage] = ThreeSteps) -> Actor:

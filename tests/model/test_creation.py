@@ -72,8 +72,8 @@ def test_the_whole_life_of_a_batch(show: Show) -> None:
     gone = move("b", "B", 1, SHORT, gone=True)
     actors = (
         worker(1, CREATE),
-        worker(2, gone),
-        Actor("retirer", (retirement("b", SHORT, gone=False),), crashes=1, sees=ThreeSteps),
+        attrs.evolve(worker(2, gone), after=("worker-1",)),
+        Actor("retirer", (retirement("b", SHORT),), crashes=1, sees=ThreeSteps),
         Actor("purger", (purging(SHORT),), crashes=1, sees=InPieces, after=("worker-1", "retirer")),
     )
     show(explore(Scope("the whole life of a batch", SHORT, actors), lambda: Piecemeal("q"), PURGED))

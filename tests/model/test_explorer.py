@@ -18,8 +18,10 @@ from batchstate.testing.explorer import (
     Graph,
     Interleavings,
     Message,
+    Schedule,
     Scope,
     TooManyStatesError,
+    Violation,
     explore,
     interleavings,
     listing,
@@ -119,9 +121,8 @@ def test_a_replay_makes_the_calls_that_the_schedule_was_worked_out_with(make: ob
 def test_a_replay_goes_on_where_its_schedule_ends() -> None:
     """With no turns at all, every actor comes to its end one after the other."""
     scope = Scope("two workers", CYCLE, (worker(1, BACK), worker(2, THERE)), (BATCH,))
-    [empty, *_] = interleavings(Scope("nobody", CYCLE, (worker(1, crashes=0),), (BATCH,)), memory)
     store = memory()
-    replay(empty, scope, store)
+    replay(Schedule("nothing", ()), scope, store)
     assert [item.version for item in store.list_records("A").items] == [3]
 
 
@@ -142,6 +143,19 @@ def test_an_actor_may_wait_until_another_is_idle() -> None:
     ]
     assert all(turns.split(", ").index("2") % 2 == 0 for turns in found)
     assert "2, 1, 1 acknowledge, 2 acknowledge, 1, 1 acknowledge" in found
+
+
+def test_a_message_that_comes_again_for_ever_is_a_violation() -> None:
+    """From every state, all must be able to become quiet: here a message is ahead of a row that nobody moves."""
+    with pytest.raises(Violation, match="all cannot become quiet any more: worker-1 does not come to an end"):
+        explore(Scope("ahead for ever", CYCLE, (worker(1, BACK),), (BATCH,)), memory)
+
+
+def test_a_replay_that_does_not_come_to_an_end_is_a_violation() -> None:
+    """The same, on a store that cannot go back."""
+    scope = Scope("ahead for ever", CYCLE, (worker(1, BACK),), (BATCH,))
+    with pytest.raises(Violation, match=r"'move b to A \(entered v2\)' comes again for ever"):
+        replay(Schedule("nothing", ()), scope, memory())
 
 
 def test_a_scope_refuses_names_that_do_not_fit_together() -> None:

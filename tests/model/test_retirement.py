@@ -80,7 +80,7 @@ def test_two_retirements_with_lost_replies_and_resends(show: Show) -> None:
 def test_a_retirement_beside_a_tidier(make: Callable[[], Blind], show: Show) -> None:
     """A reconcile beside a retirement puts no record of the retired batch that stays, where its put sees the row."""
     promises = SEES_ROWS if make is memory else PROMISES
-    actors = (worker(1, LAST), retirer(), tidier(LINE))
+    actors = (worker(1, LAST), retirer(), tidier(LINE, crashes=1))
     show(explore(scope("a retirement beside a tidier", *actors), make, promises))
 
 

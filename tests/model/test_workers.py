@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
 
-from batchstate.testing.explorer import CYCLE, LINE, Scope, explore, move
+from batchstate.advance import load
+from batchstate.entities import Batch
+from batchstate.errors import BatchStateError
+from batchstate.testing.explorer import CLOCK, CYCLE, LINE, Message, Scope, explore, move
+from batchstate.transition import put_records_of, transition, transition_many
 from tests.model.given import (
     ANY_BACK,
     ANY_THERE,
@@ -33,6 +38,7 @@ from tests.model.stores import Blind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from batchstate.storage import Storage
     from batchstate.testing.explorer import Actor
     from tests.model.plugin import Show
 
@@ -57,7 +63,7 @@ def test_two_workers_on_a_line(way: str, make: Callable[[], Blind], show: Show) 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_three_workers_on_a_line(way: str, show: Show) -> None:
-    """Three workers with a message each, a crash and a redelivery of each, and a tidier beside them."""
+    """Three workers with a message each, a crash and a redelivery of each."""
     moves = [move("b", to, entered, LONG_LINE) for to, entered in (("B", 1), ("C", 2), ("D", 3))]
     actors = [worker(number, message, way=way) for number, message in enumerate(moves, 1)]
     scope = Scope(f"three workers on a line, {way}", LONG_LINE, tuple(actors), (BATCH,))
@@ -123,6 +129,53 @@ def test_three_workers_on_a_cycle_and_a_tidier(show: Show) -> None:
         tidier(),
     )
     show(explore(scope, memory))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_workers_beside_one_that_changes_attributes(way: str, show: Show) -> None:
+    """A move into the present state changes the version and not `entered`, so the messages under way stay good."""
+    scope = on_cycle(
+        f"two workers on a cycle, one that changes attributes, {way}",
+        worker(1, ANY_THERE, way=way),
+        worker(2, ANY_BACK, way=way),
+        worker(3, Message("change b", _change), way=way, crashes=0),
+    )
+    show(explore(scope, memory))
+    scope = on_cycle(
+        f"a message handed out twice, one that changes attributes, {way}",
+        worker(1, THERE, way=way),
+        worker(2, THERE, way=way),
+        worker(3, Message("change b", _change), way=way),
+    )
+    show(explore(scope, memory))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_move_of_many_beside_moves_of_one(way: str, show: Show) -> None:
+    """A worker that moves two batches in one call, and is overtaken with one of them, costs the other nothing."""
+    scope = Scope(
+        f"a move of many beside a move of one, {way}",
+        CYCLE,
+        (worker(1, Message("move both to B", _move_both), way=way), worker(2, THERE, BACK, way=way)),
+        (BATCH, attrs.evolve(BATCH, id="b-2")),
+    )
+    show(explore(scope, memory))
+
+
+def _change(store: Storage) -> Batch:
+    batch = load(store, "b")
+    return transition(store, batch, batch.state, update={"seen": True}, clock=CLOCK)
+
+
+def _move_both(store: Storage) -> list[Batch]:
+    """Move both batches in one call, those of them that are where they were at the start, and repair the others."""
+    batches = [load(store, batch_id) for batch_id in ("b", "b-2")]
+    answers = transition_many(store, [batch for batch in batches if batch.version == 1], "B", clock=CLOCK)
+    put_records_of(store, [batch for batch in batches if batch.version > 1])
+    for error in answers:
+        if isinstance(error, BatchStateError):
+            raise error
+    return [answer for answer in answers if isinstance(answer, Batch)]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -23,6 +23,7 @@ stores do in the same interleavings is seen by `replay`, with the schedules of `
 """
 
 from batchstate.testing.explorer.actors import CLOCK, Actor, Message, Scope, fused
+from batchstate.testing.explorer.graph import Graph
 from batchstate.testing.explorer.interleavings import Interleavings, interleavings
 from batchstate.testing.explorer.messages import (
     creation,
@@ -43,9 +44,9 @@ from batchstate.testing.explorer.promises import (
     nothing_is_left,
 )
 from batchstate.testing.explorer.replaying import replay
-from batchstate.testing.explorer.schedules import Act, Schedule, Turn
+from batchstate.testing.explorer.schedules import Act, Schedule, Turn, Violation
 from batchstate.testing.explorer.scopes import CYCLE, LINE, TWO_ACTORS
-from batchstate.testing.explorer.search import Explored, Graph, TooManyStatesError, Violation, explore
+from batchstate.testing.explorer.search import Explored, TooManyStatesError, explore
 from batchstate.testing.explorer.stores import Frozen, Rewindable
 from batchstate.testing.explorer.watching import Watch
 from batchstate.testing.explorer.world import World

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from batchstate.testing.explorer.search import Graph
+from batchstate.testing.explorer.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,10 +8,10 @@ from attrs import define, field
 
 from batchstate.storage import Storage
 from batchstate.testing.explorer.actors import Actor, Scope
+from batchstate.testing.explorer.graph import prepare
 from batchstate.testing.explorer.promises import PROMISES, Promises
 from batchstate.testing.explorer.running import LOST, Ending, Running, judge, perform
-from batchstate.testing.explorer.schedules import Act, Schedule, Turn
-from batchstate.testing.explorer.search import Violation, prepare
+from batchstate.testing.explorer.schedules import Act, Schedule, Turn, Violation
 from batchstate.testing.explorer.stores import READS
 from batchstate.testing.explorer.telling import Told, tell
 from batchstate.testing.explorer.watching import Due

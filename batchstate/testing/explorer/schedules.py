@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from attrs import frozen
 
-__all__ = ["Act", "Schedule", "Turn"]
+__all__ = ["Act", "Schedule", "Turn", "Violation"]
 
 
 class Act(IntEnum):
@@ -48,3 +48,17 @@ class Schedule:
         return ", ".join(
             turn.actor if turn.act is Act.CALL else f"{turn.actor} {turn.act.name.lower()}" for turn in self.turns
         )
+
+
+class Violation(AssertionError):  # noqa: N818 - an assertion that failed
+    """A promise was broken. The text tells the schedule, step by step.
+
+    Attributes:
+        problem: what is broken.
+        schedule: how to get there.
+    """
+
+    def __init__(self, problem: str, schedule: Schedule, story: str) -> None:
+        super().__init__(f"{schedule.scope}: {problem}\n{story}")
+        self.problem = problem
+        self.schedule = schedule

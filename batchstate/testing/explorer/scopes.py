@@ -137,7 +137,8 @@ def a_purge_beside_a_reader(queue: str, first: Sees, second: Sees) -> Scope:
         "a purge beside a reader",
         LINE,
         (
-            Actor("tidier", (retirement("b", LINE), purging(LINE)), sees=first),
+            # Where a put cannot see the row, the purge must wait for the writer that a reconcile is.
+            Actor("tidier", (retirement("b", LINE), purging(LINE)), sees=first, idle=("reader",)),
             Actor("reader", (listing(["A", "B", "C"], LINE), reconciling(LINE)), sees=second),
         ),
         (_new(queue, "C"),),
