@@ -144,7 +144,7 @@ def _iterate(
                 for record in {record.batch_id: record for record in records}.values()
                 if record.batch_id not in seen
             ]
-            for batch in _hydrate(store, fresh, on_problem):
+            for batch in _hydrate(store, fresh, on_problem, page):
                 if batch.state not in asked or batch.retired_at is not None:
                     continue
                 if not ordered or batch.state != bucket:
@@ -230,10 +230,12 @@ def pages_of(store: Storage, state: str, limit: int) -> Iterator[Sequence[Member
         yield page.items
 
 
-def _hydrate(store: Storage, records: Sequence[MembershipRecord], on_problem: OnProblem) -> Iterator[Batch]:
-    """Load the rows that these records, of distinct batches, name."""
-    for start in range(0, len(records), HYDRATED):
-        chunk = records[start : start + HYDRATED]
+def _hydrate(
+    store: Storage, records: Sequence[MembershipRecord], on_problem: OnProblem, most: int = HYDRATED
+) -> Iterator[Batch]:
+    """Load the rows that these records, of distinct batches, name, up to `most` at a time."""
+    for start in range(0, len(records), most):
+        chunk = records[start : start + most]
         rows = store.get_batches([record.batch_id for record in chunk])
         for problem in dangling_among(store, [record for record in chunk if record.batch_id not in rows]):
             on_problem(problem)

@@ -48,12 +48,12 @@ class Iterating(Contract):
 
         list(islice(batches, 1))
         loaded = [len(call.args[0]) for call in notes.calls if call.method == "get_batches"]
-        assert sum(loaded) <= 20
+        assert sum(loaded) <= 4
 
         assert len(list(batches)) == 39
         sizes = [len(call.args[0]) for call in notes.calls if call.method == "get_batches"]
         assert sum(sizes) == 40
-        assert max(sizes) <= 20
+        assert max(sizes) <= 4
 
     def test_states_come_old_before_new(self, store: Storage) -> None:
         """Batches come bucket by bucket in the lifecycle's order."""
