@@ -101,6 +101,9 @@ _ROW: TypeAdapter[tuple[Any, ...]] = TypeAdapter(
     ]
 )
 
+_validate = _ROW.validator.validate_python
+"""Called without the adapter's own wrapper, which takes as long as a quarter of the validation."""
+
 
 def decode_job(values: Sequence[Any], queue: str, *, claim_expires_at: int | None = None) -> Job:
     """Answer the job of a stored row.
@@ -114,7 +117,7 @@ def decode_job(values: Sequence[Any], queue: str, *, claim_expires_at: int | Non
         CorruptRowError: it is not what any of ours writes.
     """
     try:
-        row = _ROW.validate_python(values)
+        row = _validate(values)
     except ValidationError as error:
         key = str(values[1]) if len(values) > 1 else ""
         first = error.errors(include_url=False, include_input=False)[0]
@@ -122,8 +125,24 @@ def decode_job(values: Sequence[Any], queue: str, *, claim_expires_at: int | Non
         name = JobRow._fields[index] if isinstance(index, int) and index < len(JobRow._fields) else "row"
         msg = f"the row of job {key!r} cannot be read: its {name}: {first['msg']}"
         raise CorruptRowError(msg, key=key) from error
-    (_, id_, group, place, order, payload, max_attempts, deliveries, attempts, stalls, *rest) = row
-    error_text, claim, added_at, due_at, extended_to, dead_at = rest
+    (
+        _,
+        id_,
+        group,
+        place,
+        order,
+        payload,
+        max_attempts,
+        deliveries,
+        attempts,
+        stalls,
+        error_text,
+        claim,
+        added_at,
+        due_at,
+        extended_to,
+        dead_at,
+    ) = row
     expires_at = max(claim_expires_at or 0, extended_to or 0) or None if place == "active" else None
     return Job(
         id_,

@@ -6,24 +6,35 @@ import json
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
-from attrs import asdict
-
 from batchstate.errors import ClaimLostError, CorruptRowError, UnsupportedFormatError
-from batchstate.job_calls import Claimed, Ending, Extended
+from batchstate.job_calls import Claimed, Extended
 from batchstate.job_rules import batch_of_claim, ending_swap
 from batchstate.job_wire import JobRow, decode_job
 from batchstate.wire import decode_batch, encode_batch
 from batchstate_sqlite import job_statements as sql
 from batchstate_sqlite import statements, writes
+from batchstate_sqlite.job_states import ClaimState, ending_of, ending_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from sqlite3 import Cursor
 
     from batchstate.job_calls import Claiming
-    from batchstate_sqlite.job_step import GroupState, JobStep
+    from batchstate_sqlite.job_states import GroupState
+    from batchstate_sqlite.job_step import JobStep
 
-__all__ = ["MAX_CLAIM", "claim", "claimed", "end_if_empty", "extend", "extend_one", "lost"]
+__all__ = [
+    "MAX_CLAIM",
+    "claim",
+    "claimed",
+    "claimed_again",
+    "end_if_empty",
+    "extend",
+    "extend_one",
+    "file_claim",
+    "let_go",
+    "state_of",
+]
 
 MAX_CLAIM: Final = 10_000
 """How many jobs one claim takes at most."""
@@ -89,22 +100,19 @@ def _take_across(step: JobStep, limit: int, claim_id: str) -> list[JobRow]:
 
 
 def _take(step: JobStep, group: GroupState, limit: int, claim_id: str) -> list[JobRow]:
-    """Take the oldest jobs of a servable group out of its line, those that are due among them."""
+    """Take the oldest jobs of a servable group out of its line, those that are due among them; their rows as held."""
     _promote_due(step, group)
     headroom = group.headroom(step.ceiling)
     limit = limit if headroom is None else min(limit, headroom)
-    values = (claim_id, step.queue, step.queue, group.name, limit)
-    rows = [JobRow._make(row) for row in step.cursor.execute(sql.TAKE_FROM_LINE, values).fetchall()]
+    cursor, queue = step.cursor, step.queue
+    values = (claim_id, queue, group.name, limit)
+    rows = [JobRow._make(row) for row in cursor.execute(sql.FIRST_IN_LINE, values).fetchall()]
     if rows:
-        rows.sort(key=_order_of)
-        step.cursor.execute(sql.ADVANCE_LINE, (step.queue, group.name, rows[-1].order))
+        cursor.execute(sql.HOLD_FIRST_IN_LINE, (claim_id, queue, group.name, len(rows)))
+        cursor.execute(sql.ADVANCE_LINE, (queue, group.name, rows[-1].order))
         group.waiting -= len(rows)
         group.active += len(rows)
     return rows
-
-
-def _order_of(row: JobRow) -> int:
-    return row.order
 
 
 def _promote_due(step: JobStep, group: GroupState) -> None:
@@ -131,9 +139,9 @@ def _make(step: JobStep, claiming: Claiming, rows: Sequence[JobRow]) -> Claimed:
     cursor.execute(statements.INSERT_BATCH, (queue, stored.mark, *stored))
     cursor.execute(statements.PUT_RECORD, (queue, batch.state, batch.id, batch.version))
     cursor.execute(sql.ASSOCIATE, (queue, batch.id, stored.requests))
-    cursor.execute(
-        sql.PUT_CLAIM, (queue, batch.id, expires_at, expires_at, len(ids), json.dumps(asdict(claiming.ending)))
-    )
+    group = None if claiming.across_groups else rows[0].group
+    state = ClaimState(batch.id, group, expires_at, expires_at, len(ids), ending_text(claiming.ending))
+    cursor.execute(sql.PUT_CLAIM, (queue, *state))
     cursor.execute(sql.PUT_CLAIM_JOBS, (queue, batch.id, stored.requests))
     cursor.execute(sql.PUT_LEASE, (queue, expires_at, batch.id))
     jobs = tuple(decode_job(row, queue, claim_expires_at=expires_at) for row in rows)
@@ -142,15 +150,21 @@ def _make(step: JobStep, claiming: Claiming, rows: Sequence[JobRow]) -> Claimed:
 
 def claimed(cursor: Cursor, queue: str, claim_id: str) -> Claimed | None:
     """Answer a claim in flight with the jobs it holds, `None` where there is none."""
-    found = cursor.execute(sql.CLAIM_OF, (queue, claim_id)).fetchone()
+    state = state_of(cursor, queue, claim_id)
     row = cursor.execute(statements.BATCH_OF, (queue, claim_id)).fetchone()
-    if found is None or row is None:
+    if state is None or row is None:
         return None
-    expires_at = found[0]
-    jobs = cursor.execute(sql.HELD_JOBS, (queue, claim_id)).fetchall()
-    return Claimed(
-        decode_batch(row, queue), tuple(decode_job(job, queue, claim_expires_at=expires_at) for job in jobs), expires_at
+    jobs = tuple(
+        decode_job(job, queue, claim_expires_at=state.expires_at)
+        for job in cursor.execute(sql.HELD_JOBS, (queue, claim_id)).fetchall()
     )
+    return Claimed(decode_batch(row, queue), jobs, state.expires_at)
+
+
+def state_of(cursor: Cursor, queue: str, claim_id: str) -> ClaimState | None:
+    """Answer what the tables say of a claim in flight."""
+    row = cursor.execute(sql.CLAIM_OF, (queue, claim_id)).fetchone()
+    return None if row is None else ClaimState._make(row)
 
 
 def claimed_again(cursor: Cursor, queue: str, claim_id: str) -> Claimed:
@@ -196,30 +210,35 @@ def file_claim(cursor: Cursor, queue: str, claim_id: str, filed_at: int, instant
     cursor.execute(sql.FILE_CLAIM, (instant, queue, claim_id))
 
 
-def end_if_empty(step: JobStep, claim_id: str, held: int, *, swept: bool, by: str, why: str) -> bool:
+def let_go(step: JobStep, claim: ClaimState, count: int, *, lost: bool = False) -> ClaimState:
+    """Let a claim hold so many jobs less; answer it as it is then. `lost` says that they were not settled."""
+    after = claim._replace(held=claim.held - count)
+    if after.held > 0 and count > 0:
+        step.cursor.execute(sql.TAKE_FROM_CLAIM, (after.held, int(lost), step.queue, claim.id))
+    return after
+
+
+def end_if_empty(step: JobStep, claim: ClaimState, *, swept: bool, by: str, why: str) -> bool:
     """End the claim if it holds nothing any more; answer whether this step did.
 
     A batch whose row is gone or cannot be read stays as it is: its jobs are not to pay for it.
     """
-    if held > 0:
+    if claim.held > 0:
         return False
     cursor, queue = step.cursor, step.queue
-    filed_at, ending_text = cursor.execute(sql.ENDING_OF, (queue, claim_id)).fetchone()
-    cursor.execute(sql.DROP_CLAIM, (queue, claim_id))
-    cursor.execute(sql.DROP_CLAIM_JOBS, (queue, claim_id))
-    cursor.execute(sql.DROP_LEASE, (queue, filed_at, claim_id))
-    row = cursor.execute(statements.BATCH_OF, (queue, claim_id)).fetchone()
+    cursor.execute(sql.DROP_CLAIM, (queue, claim.id))
+    cursor.execute(sql.DROP_CLAIM_JOBS, (queue, claim.id))
+    cursor.execute(sql.DROP_LEASE, (queue, claim.filed_at, claim.id))
+    row = cursor.execute(statements.BATCH_OF, (queue, claim.id)).fetchone()
     try:
         batch = decode_batch(row or (), queue)
     except (CorruptRowError, UnsupportedFormatError):
         return True
-    values = json.loads(ending_text)
-    ending = Ending(values["settled"], values["abandoned"], tuple(values["terminal"]))
-    swap = ending_swap(batch, ending, swept=swept, now=step.now, by=by, why=why)
+    swap = ending_swap(batch, ending_of(claim.ending), swept=swept, now=step.now, by=by, why=why)
     if swap is None:
         return True
     writes.swap(cursor, queue, [(swap, encode_batch(swap.after, queue))], records=False)
-    cursor.execute(statements.DELETE_RECORD, (queue, batch.state, claim_id, batch.version))
+    cursor.execute(statements.DELETE_RECORD, (queue, batch.state, claim.id, batch.version))
     if swap.after.retired_at is None:
-        cursor.execute(statements.PUT_RECORD, (queue, swap.after.state, claim_id, swap.after.version))
+        cursor.execute(statements.PUT_RECORD, (queue, swap.after.state, claim.id, swap.after.version))
     return True

@@ -10,7 +10,7 @@ from batchstate.job_calls import ClaimRow, GroupCounts, QueueCounts
 from batchstate.job_wire import JobRow, decode_job
 from batchstate.storage import Page
 from batchstate_sqlite import job_statements as sql
-from batchstate_sqlite.job_step import BEFORE_ALL, GroupState
+from batchstate_sqlite.job_states import GroupState
 from batchstate_sqlite.reads import fetched
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["claimable", "counts", "jobs_in", "jobs_of", "list_claims", "purge"]
 
 _WIDTH: Final = len(JobRow._fields)
+
+BEFORE_ALL: Final = -(2**63)
+"""Is earlier than every instant, and less than every order."""
 
 
 def read_job(row: Sequence[Any], queue: str) -> Job | CorruptRowError:
@@ -153,8 +156,8 @@ def purge(step: JobStep, limit: int, keep_dead: int | None) -> tuple[int, bool]:
     """Delete remembered IDs and dead jobs. Answers as `purge_jobs` does."""
     gone = 0
     while (found := step.cursor.execute(sql.TO_FORGET, (step.queue, step.now)).fetchone()) and gone < limit:
-        due_at, order, job_ids = found
-        gone += _forget(step, due_at, order, json.loads(job_ids), limit - gone)
+        *key, job_ids = found
+        gone += _forget(step, key, json.loads(job_ids), limit - gone)
     room = limit - gone
     dead: list[JobRow] = []
     if keep_dead is not None:
@@ -165,12 +168,13 @@ def purge(step: JobStep, limit: int, keep_dead: int | None) -> tuple[int, bool]:
     return gone + len(dead[:room]), found is not None or len(dead) > room
 
 
-def _forget(step: JobStep, due_at: int, order: int, ids: list[str], room: int) -> int:
+def _forget(step: JobStep, key: Sequence[Any], ids: list[str], room: int) -> int:
     """Forget the IDs of one entry, so many at most; answer how many were remembered until now."""
+    due_at, claim_id, _ = key
     step.cursor.execute(sql.FORGET_JOBS, (step.queue, json.dumps(ids[:room]), due_at))
     forgotten = step.cursor.rowcount
-    if ids[room:]:
-        step.cursor.execute(sql.PUT_FORGETTING, (step.queue, due_at, order, json.dumps(ids[room:])))
-    else:
-        step.cursor.execute(sql.LEAVE_FORGETTING, (step.queue, due_at, order))
+    step.cursor.execute(sql.LEAVE_FORGETTING, (step.queue, *key))
+    rest = ids[room:]
+    if rest:
+        step.cursor.execute(sql.PUT_FORGETTING, (step.queue, due_at, claim_id, rest[0], json.dumps(rest)))
     return forgotten

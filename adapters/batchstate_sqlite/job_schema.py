@@ -88,9 +88,10 @@ JOB_TABLES: Final = (
     CREATE TABLE batchstate_forgetting (
         queue TEXT NOT NULL,
         due_at INTEGER NOT NULL,
-        "order" INTEGER NOT NULL,
+        claim TEXT NOT NULL,
+        first_id TEXT NOT NULL,
         job_ids TEXT NOT NULL,
-        PRIMARY KEY (queue, due_at, "order")
+        PRIMARY KEY (queue, due_at, claim, first_id)
     ) WITHOUT ROWID
     """,
     """
@@ -128,6 +129,7 @@ JOB_TABLES: Final = (
     CREATE TABLE batchstate_claims (
         queue TEXT NOT NULL,
         id TEXT NOT NULL,
+        "group" TEXT,
         expires_at INTEGER NOT NULL,
         filed_at INTEGER NOT NULL,
         held INTEGER NOT NULL,
@@ -142,7 +144,7 @@ JOB_TABLES: Final = (
         claim TEXT NOT NULL,
         job_ids TEXT NOT NULL,
         PRIMARY KEY (queue, claim)
-    )
+    ) WITHOUT ROWID
     """,
     """
     CREATE TABLE batchstate_leases (

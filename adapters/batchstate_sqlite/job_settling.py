@@ -11,7 +11,8 @@ from batchstate.job_calls import Settled, SettledAs, Swept
 from batchstate.job_rules import judge_settling, settle, stall
 from batchstate.job_wire import JobRow
 from batchstate_sqlite import job_statements as sql
-from batchstate_sqlite.job_claims import end_if_empty, file_claim
+from batchstate_sqlite.job_claims import end_if_empty, file_claim, let_go, state_of
+from batchstate_sqlite.job_states import ClaimState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ class _Known:
 class _Tally:
     """What a settling step did."""
 
-    completed: list[JobRow] = field(factory=list)
+    completed: list[str] = field(factory=list)
     freed: int = 0
     """How many were held until now."""
 
@@ -47,24 +48,65 @@ def settle_all(
     step: JobStep, claim_id: str, settlings: Sequence[Settling], *, keep_done: int, by: str, why: str
 ) -> Settled:
     """Settle jobs. Answers as `settle_jobs` does."""
-    cursor, queue = step.cursor, step.queue
-    wanted = json.dumps([settling.id for settling in settlings])
-    known = {
-        row[0]: _Known(row[1], JobRow._make(row[2:]) if row[2] is not None else None)
-        for row in cursor.execute(sql.JOBS_TO_SETTLE, (wanted, queue, claim_id)).fetchall()
-    }
+    claim = state_of(step.cursor, step.queue, claim_id)
+    until = step.now + max(0, keep_done)
     tally = _Tally()
+    done = _complete_held(step, claim, settlings, until, tally) if claim is not None else frozenset()
+    known = _look_up(step, claim_id, [settling.id for settling in settlings if settling.id not in done])
     outcomes: list[SettledAs | BatchStateError] = [
-        _settle(step, claim_id, settling, known.get(settling.id), tally) for settling in settlings
+        "completed" if settling.id in done else _settle(step, claim_id, settling, known.get(settling.id), until, tally)
+        for settling in settlings
     ]
-    _complete(step, tally.completed, keep_done)
-    finished = _take_from_claim(step, claim_id, tally.freed, by=by, why=why)
-    return Settled(tuple(outcomes), finished)
+    if tally.completed:
+        ids = json.dumps(tally.completed)
+        step.cursor.execute(sql.SET_OUTCOMES, ("completed", step.queue, ids, claim_id))
+        if keep_done > 0:
+            step.cursor.execute(sql.PUT_FORGETTING, (step.queue, until, claim_id, tally.completed[0], ids))
+        else:
+            step.cursor.execute(sql.DROP_JOBS, (step.queue, ids))
+    if claim is None:
+        return Settled(tuple(outcomes), finished=True)
+    ended = end_if_empty(step, let_go(step, claim, tally.freed), swept=False, by=by, why=why)
+    return Settled(tuple(outcomes), finished=ended)
+
+
+def _complete_held(
+    step: JobStep, claim: ClaimState, settlings: Sequence[Settling], until: int, tally: _Tally
+) -> frozenset[str]:
+    """Complete the held jobs that are to be, as most are, without a look at each of them; answer which they are.
+
+    Where a job is named twice its first verdict stands, so then they are all looked at, one after the other.
+    """
+    ids = [settling.id for settling in settlings if settling.verdict == "complete"]
+    if not ids or claim.group is None or len({settling.id for settling in settlings}) != len(settlings):
+        return frozenset()
+    text = json.dumps(ids)
+    step.cursor.execute(sql.COMPLETE_HELD_JOBS, (until, step.queue, text, claim.id))
+    tally.freed = step.cursor.rowcount
+    if tally.freed != len(ids):  # some were not held
+        rows = step.cursor.execute(sql.JUST_COMPLETED, (text, step.queue, claim.id)).fetchall()
+        ids = [job_id for (job_id,) in rows]
+    tally.completed = ids
+    if ids:
+        step.free(claim.group, len(ids))
+    return frozenset(ids)
+
+
+def _look_up(step: JobStep, claim_id: str, ids: Sequence[str]) -> dict[str, _Known]:
+    """Answer what is known of jobs that the claim held once."""
+    if not ids:
+        return {}
+    values = (json.dumps(ids), step.queue, claim_id)
+    return {
+        row[0]: _Known(row[1], JobRow._make(row[2:]) if row[2] is not None else None)
+        for row in step.cursor.execute(sql.JOBS_TO_SETTLE, values).fetchall()
+    }
 
 
 def _settle(
-    step: JobStep, claim_id: str, settling: Settling, known: _Known | None, tally: _Tally
+    step: JobStep, claim_id: str, settling: Settling, known: _Known | None, until: int, tally: _Tally
 ) -> SettledAs | BatchStateError:
+    """Settle one job that was looked at."""
     if known is None:
         return "lost"
     row = known.row
@@ -74,59 +116,40 @@ def _settle(
     outcome, after = settle(row, settling, step.now)
     if after is not None:
         step.move(row, after)
+        step.remember(claim_id, row.id, outcome)
     else:
         step.leave(row)
-        tally.completed.append(row)
+        step.cursor.execute(sql.COMPLETE_JOB, (until, step.queue, row.id))
+        tally.completed.append(row.id)
     if row.place == "active":
         tally.freed += 1
-    step.remember(claim_id, row.id, outcome)
     known.outcome = outcome  # should the same call name it once more
     return outcome
-
-
-def _complete(step: JobStep, rows: Sequence[JobRow], keep_done: int) -> None:
-    """Let jobs that are done go; their IDs stay for a while."""
-    if not rows:
-        return
-    ids = json.dumps([row.id for row in rows])
-    if keep_done <= 0:
-        step.cursor.execute(sql.DROP_JOBS, (step.queue, ids))
-        return
-    until = step.now + keep_done
-    step.cursor.execute(sql.COMPLETE_JOBS, (until, step.queue, ids))
-    step.cursor.execute(sql.PUT_FORGETTING, (step.queue, until, rows[0].order, ids))
-
-
-def _take_from_claim(step: JobStep, claim_id: str, freed: int, *, by: str, why: str) -> bool:
-    """Answer whether the claim has ended, by this step or before."""
-    if freed == 0:
-        return step.cursor.execute(sql.CLAIM_OF, (step.queue, claim_id)).fetchone() is None
-    [(held,)] = step.cursor.execute(sql.TAKE_FROM_CLAIM, (freed, 0, step.queue, claim_id)).fetchall()
-    return end_if_empty(step, claim_id, held, swept=False, by=by, why=why)
 
 
 def sweep(step: JobStep, limit: int, *, max_stalls: int, by: str, skew: int) -> Swept:
     """Take back lapsed jobs. Answers as `sweep_jobs` does."""
     horizon = step.now - skew
-    leases = step.cursor.execute(sql.LEASES_TO_LOOK_AT, (step.queue, horizon, LEASES_LOOKED_AT)).fetchall()
+    values = (step.queue, horizon, LEASES_LOOKED_AT)
+    claims = [ClaimState._make(row) for row in step.cursor.execute(sql.LEASES_TO_LOOK_AT, values).fetchall()]
     swept: list[JobRow] = []
     ended: list[str] = []
-    more = len(leases) == LEASES_LOOKED_AT
-    for filed_at, claim_id, expires_at in leases:
-        if expires_at > horizon:
-            file_claim(step.cursor, step.queue, claim_id, filed_at, expires_at)
+    more = len(claims) == LEASES_LOOKED_AT
+    for claim in claims:
+        if claim.expires_at > horizon:
+            file_claim(step.cursor, step.queue, claim.id, claim.filed_at, claim.expires_at)
             continue
         room = limit - len(swept)
-        lapsed = _lapsed(step, claim_id, horizon, room + 1)
-        swept += [_stall(step, row, claim_id, max_stalls) for row in lapsed[:room]]
-        held = _let_go(step, claim_id, len(lapsed[:room]))
+        lapsed = _lapsed(step, claim.id, horizon, room + 1)
+        swept += [_stall(step, row, claim.id, max_stalls) for row in lapsed[:room]]
+        after = let_go(step, claim, len(lapsed[:room]), lost=True)
         if len(lapsed) > room:
             more = True
             break
-        if end_if_empty(step, claim_id, held, swept=True, by=by, why="swept"):
-            ended.append(claim_id)
+        if end_if_empty(step, after, swept=True, by=by, why="swept"):
+            ended.append(claim.id)
         else:
-            _file_by_own_leases(step, claim_id, filed_at)
+            _file_by_own_leases(step, after)
     return Swept(
         tuple(row.id for row in swept if row.place == "waiting"),
         tuple(row.id for row in swept if row.place == "dead"),
@@ -135,11 +158,11 @@ def sweep(step: JobStep, limit: int, *, max_stalls: int, by: str, skew: int) -> 
     )
 
 
-def _file_by_own_leases(step: JobStep, claim_id: str, filed_at: int) -> None:
+def _file_by_own_leases(step: JobStep, claim: ClaimState) -> None:
     """File a claim whose own lease has ended: what it still holds was extended job by job."""
     step.write_jobs()
-    [(first,)] = step.cursor.execute(sql.FIRST_OWN_LEASE, (step.queue, claim_id)).fetchall()
-    file_claim(step.cursor, step.queue, claim_id, filed_at, first)
+    [(first,)] = step.cursor.execute(sql.FIRST_OWN_LEASE, (step.queue, claim.id)).fetchall()
+    file_claim(step.cursor, step.queue, claim.id, claim.filed_at, first)
 
 
 def _lapsed(step: JobStep, claim_id: str, horizon: int, limit: int) -> list[JobRow]:
@@ -154,12 +177,8 @@ def _stall(step: JobStep, row: JobRow, claim_id: str, max_stalls: int) -> JobRow
     return after
 
 
-def _let_go(step: JobStep, claim_id: str, count: int) -> int:
-    """Let a claim hold so many jobs less, lost to it; answer how many it holds now."""
-    [(held,)] = step.cursor.execute(sql.TAKE_FROM_CLAIM, (count, 1 if count else 0, step.queue, claim_id)).fetchall()
-    return int(held)
-
-
 def let_go_of_one(step: JobStep, claim_id: str, *, by: str, why: str) -> None:
     """Let a claim hold one job less, lost to it, and end it as settled where that was its last."""
-    end_if_empty(step, claim_id, _let_go(step, claim_id, 1), swept=False, by=by, why=why)
+    claim = state_of(step.cursor, step.queue, claim_id)
+    if claim is not None:
+        end_if_empty(step, let_go(step, claim, 1, lost=True), swept=False, by=by, why=why)

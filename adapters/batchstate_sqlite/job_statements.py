@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from attrs import fields
+
 from batchstate.job_wire import JobRow
+from batchstate_sqlite.job_states import ClaimState, GroupState
 
 _COLUMNS: Final = ", ".join(f'"{column}"' for column in JobRow._fields)
 _COLUMNS_OF_J: Final = ", ".join(f'j."{column}"' for column in JobRow._fields)
@@ -50,9 +53,20 @@ FORGET_JOBS: Final = """
     WHERE queue = ? AND id IN (SELECT value FROM json_each(?)) AND place = 'done' AND due_at = ?
 """
 
-COMPLETE_JOBS: Final = """
+COMPLETE_HELD_JOBS: Final = """
     UPDATE batchstate_jobs SET place = 'done', due_at = ?, payload = '', error = '', extended_to = NULL
-    WHERE queue = ? AND id IN (SELECT value FROM json_each(?))
+    WHERE queue = ? AND id IN (SELECT value FROM json_each(?)) AND claim = ? AND place = 'active'
+"""
+
+JUST_COMPLETED: Final = """
+    SELECT a.request_id
+    FROM json_each(?1) AS k CROSS JOIN batchstate_associations AS a CROSS JOIN batchstate_jobs AS j
+    WHERE a.queue = ?2 AND a.request_id = k.value AND a.batch_id = ?3 AND a.outcome = ''
+        AND j.queue = a.queue AND j.id = a.request_id AND j.claim = a.batch_id AND j.place = 'done'
+"""
+
+COMPLETE_JOB: Final = """
+    UPDATE batchstate_jobs SET place = 'done', due_at = ?, payload = '', error = '' WHERE queue = ? AND id = ?
 """
 
 JOBS_OF: Final = f"""
@@ -100,12 +114,19 @@ LEAVE_LINE: Final = 'DELETE FROM batchstate_line WHERE queue = ? AND "group" = ?
 
 ADVANCE_LINE: Final = 'DELETE FROM batchstate_line WHERE queue = ? AND "group" = ? AND "order" <= ?'
 
-TAKE_FROM_LINE: Final = f"""
-    UPDATE batchstate_jobs SET place = 'active', deliveries = deliveries + 1, claim = ?, extended_to = NULL
-    WHERE queue = ? AND id IN (
-        SELECT job_id FROM batchstate_line WHERE queue = ? AND "group" = ? ORDER BY "order" LIMIT ?
+_HELD_NOW: Final = {"place": "'active'", "deliveries": "j.deliveries + 1", "claim": "?"}
+
+FIRST_IN_LINE: Final = f"""
+    SELECT {", ".join(_HELD_NOW.get(column, f'j."{column}"') for column in JobRow._fields)}
+    FROM batchstate_line AS l CROSS JOIN batchstate_jobs AS j
+    WHERE l.queue = ? AND l."group" = ? AND j.queue = l.queue AND j.id = l.job_id ORDER BY l."order" LIMIT ?
+"""
+
+HOLD_FIRST_IN_LINE: Final = """
+    UPDATE batchstate_jobs SET place = 'active', deliveries = deliveries + 1, claim = ?1
+    WHERE queue = ?2 AND id IN (
+        SELECT job_id FROM batchstate_line WHERE queue = ?2 AND "group" = ?3 ORDER BY "order" LIMIT ?4
     )
-    RETURNING {_COLUMNS}
 """
 
 PUT_SCHEDULED: Final = """
@@ -151,20 +172,22 @@ DEAD_SINCE: Final = f"""
 """
 
 PUT_FORGETTING: Final = """
-    INSERT OR REPLACE INTO batchstate_forgetting (queue, due_at, "order", job_ids) VALUES (?, ?, ?, ?)
+    INSERT INTO batchstate_forgetting (queue, due_at, claim, first_id, job_ids) VALUES (?, ?, ?, ?, ?)
 """
 
-LEAVE_FORGETTING: Final = 'DELETE FROM batchstate_forgetting WHERE queue = ? AND due_at = ? AND "order" = ?'
+LEAVE_FORGETTING: Final = """
+    DELETE FROM batchstate_forgetting WHERE queue = ? AND due_at = ? AND claim = ? AND first_id = ?
+"""
 
 TO_FORGET: Final = """
-    SELECT due_at, "order", job_ids FROM batchstate_forgetting
-    WHERE queue = ? AND due_at <= ? ORDER BY due_at, "order" LIMIT 1
+    SELECT due_at, claim, first_id, job_ids FROM batchstate_forgetting
+    WHERE queue = ? AND due_at <= ? ORDER BY due_at, claim, first_id LIMIT 1
 """
 
 # ------------------------------------------------------------------------------------- groups
 
-_GROUP: Final = "name, waiting, active, scheduled, dead, ceiling, paused, alarm, turn"
-_GROUP_OF_G: Final = ", ".join(f"g.{column}" for column in _GROUP.split(", "))
+_GROUP: Final = ", ".join(column.name for column in fields(GroupState))
+_GROUP_OF_G: Final = ", ".join(f"g.{column.name}" for column in fields(GroupState))
 
 GROUP_OF: Final = f"SELECT {_GROUP} FROM batchstate_groups WHERE queue = ? AND name = ?"
 
@@ -216,15 +239,16 @@ ASSOCIATE: Final = """
     SELECT ?, value, ?, '' FROM json_each(?)
 """
 
-PUT_CLAIM: Final = """
-    INSERT INTO batchstate_claims (queue, id, expires_at, filed_at, held, lost, ending) VALUES (?, ?, ?, ?, ?, 0, ?)
+_CLAIM: Final = ", ".join(f'"{column}"' for column in ClaimState._fields)
+_CLAIM_OF_C: Final = ", ".join(f'c."{column}"' for column in ClaimState._fields)
+
+PUT_CLAIM: Final = f"""
+    INSERT INTO batchstate_claims (queue, lost, {_CLAIM}) VALUES (?, 0, ?, ?, ?, ?, ?, ?)
 """
 
 PUT_CLAIM_JOBS: Final = "INSERT INTO batchstate_claim_jobs (queue, claim, job_ids) VALUES (?, ?, ?)"
 
-CLAIM_OF: Final = "SELECT expires_at, filed_at, held FROM batchstate_claims WHERE queue = ? AND id = ?"
-
-ENDING_OF: Final = "SELECT filed_at, ending FROM batchstate_claims WHERE queue = ? AND id = ?"
+CLAIM_OF: Final = f"SELECT {_CLAIM} FROM batchstate_claims WHERE queue = ? AND id = ?"
 
 EXTEND_CLAIM: Final = """
     UPDATE batchstate_claims SET expires_at = ? WHERE queue = ? AND id = ? RETURNING filed_at, held, lost
@@ -232,9 +256,7 @@ EXTEND_CLAIM: Final = """
 
 FILE_CLAIM: Final = "UPDATE batchstate_claims SET filed_at = ? WHERE queue = ? AND id = ?"
 
-TAKE_FROM_CLAIM: Final = """
-    UPDATE batchstate_claims SET held = held - ?, lost = max(lost, ?) WHERE queue = ? AND id = ? RETURNING held
-"""
+TAKE_FROM_CLAIM: Final = "UPDATE batchstate_claims SET held = ?, lost = max(lost, ?) WHERE queue = ? AND id = ?"
 
 DROP_CLAIM: Final = "DELETE FROM batchstate_claims WHERE queue = ? AND id = ?"
 
@@ -244,8 +266,8 @@ PUT_LEASE: Final = "INSERT OR REPLACE INTO batchstate_leases (queue, filed_at, c
 
 DROP_LEASE: Final = "DELETE FROM batchstate_leases WHERE queue = ? AND filed_at = ? AND claim = ?"
 
-LEASES_TO_LOOK_AT: Final = """
-    SELECT l.filed_at, l.claim, c.expires_at FROM batchstate_leases AS l CROSS JOIN batchstate_claims AS c
+LEASES_TO_LOOK_AT: Final = f"""
+    SELECT {_CLAIM_OF_C} FROM batchstate_leases AS l CROSS JOIN batchstate_claims AS c
     WHERE l.queue = ? AND l.filed_at <= ? AND c.queue = l.queue AND c.id = l.claim
     ORDER BY l.filed_at, l.claim LIMIT ?
 """

@@ -7,11 +7,12 @@ A step moves jobs from place to place in memory, group by group, and writes ever
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from attrs import define, field
 
 from batchstate_sqlite import job_statements as sql
+from batchstate_sqlite.job_states import GroupState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,44 +20,7 @@ if TYPE_CHECKING:
 
     from batchstate.job_wire import JobRow
 
-__all__ = ["BEFORE_ALL", "GroupState", "JobStep"]
-
-BEFORE_ALL: Final = -(2**63)
-"""Is earlier than every instant."""
-
-
-@define
-class GroupState:
-    """One group as its row has it; `alarm` is when it must be looked at, `turn` its place in the ring."""
-
-    name: str
-    waiting: int = 0
-    active: int = 0
-    scheduled: int = 0
-    dead: int = 0
-    ceiling: int | None = None
-    paused: str | None = None
-    alarm: int | None = None
-    turn: int | None = None
-
-    def values(self) -> tuple[object, ...]:
-        """Answer the values of its row."""
-        return (
-            self.name,
-            self.waiting,
-            self.active,
-            self.scheduled,
-            self.dead,
-            self.ceiling,
-            self.paused,
-            self.alarm,
-            self.turn,
-        )
-
-    def headroom(self, default: int | None) -> int | None:
-        """Answer how many more may be held, `None` for no limit; `default` is the queue's ceiling."""
-        ceiling = self.ceiling if self.ceiling is not None else default
-        return None if ceiling is None else max(0, ceiling - self.active)
+__all__ = ["JobStep"]
 
 
 @define
@@ -218,6 +182,12 @@ class JobStep:
             group.dead -= 1
             self._writes.from_dead.append((self.queue, row.dead_at, row.order))
             return
+        self._touch(group)
+
+    def free(self, name: str, count: int) -> None:
+        """Let so many jobs of a group be held no longer, which go nowhere."""
+        group = self.group(name)
+        group.active -= count
         self._touch(group)
 
     def enter(self, row: JobRow) -> None:
