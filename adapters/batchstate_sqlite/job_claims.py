@@ -193,9 +193,9 @@ def extend_one(cursor: Cursor, queue: str, claim_id: str, job_id: str, expires_a
         row = cursor.execute(sql.OUTCOME_OF, (queue, job_id, claim_id)).fetchone()
         settled = row is not None and row[0] not in ("", "swept", "removed")
         return Extended(None, 0, () if settled else (job_id,))
-    until = max(expires_at, found[0], found[1] or 0)
+    until = max(expires_at, found[1] or 0)
     cursor.execute(sql.EXTEND_JOB, (until, queue, job_id))
-    return Extended(until, 1)
+    return Extended(max(until, found[0]), 1)
 
 
 def lost(cursor: Cursor, queue: str, claim_id: str) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ LEASES_LOOKED_AT: Final = 1000
 class _Known:
     """What a settling step knows of a job: its association's outcome, and its row."""
 
-    outcome: str
+    outcome: str | None
     row: JobRow | None
 
 
@@ -84,7 +84,7 @@ def _complete_held(
     step.cursor.execute(sql.COMPLETE_HELD_JOBS, (until, step.queue, text, claim.id))
     tally.freed = step.cursor.rowcount
     if tally.freed != len(ids):  # some were not held
-        rows = step.cursor.execute(sql.JUST_COMPLETED, (text, step.queue, claim.id)).fetchall()
+        rows = step.cursor.execute(sql.JUST_COMPLETED, (text, step.queue, claim.id, until)).fetchall()
         ids = [job_id for (job_id,) in rows]
     tally.completed = ids
     if ids:

@@ -59,10 +59,11 @@ COMPLETE_HELD_JOBS: Final = """
 """
 
 JUST_COMPLETED: Final = """
-    SELECT a.request_id
-    FROM json_each(?1) AS k CROSS JOIN batchstate_associations AS a CROSS JOIN batchstate_jobs AS j
-    WHERE a.queue = ?2 AND a.request_id = k.value AND a.batch_id = ?3 AND a.outcome = ''
-        AND j.queue = a.queue AND j.id = a.request_id AND j.claim = a.batch_id AND j.place = 'done'
+    SELECT j.id
+    FROM json_each(?1) AS k CROSS JOIN batchstate_jobs AS j
+    LEFT JOIN batchstate_associations AS a ON a.queue = j.queue AND a.request_id = j.id AND a.batch_id = j.claim
+    WHERE j.queue = ?2 AND j.id = k.value AND j.claim = ?3 AND j.place = 'done' AND j.due_at = ?4
+        AND coalesce(a.outcome, '') = ''
 """
 
 COMPLETE_JOB: Final = """
@@ -82,10 +83,10 @@ BARE_JOBS_OF: Final = f"""
 """
 
 JOBS_TO_SETTLE: Final = f"""
-    SELECT a.request_id, a.outcome, {_BARE_COLUMNS_OF_J}
-    FROM json_each(?1) AS k CROSS JOIN batchstate_associations AS a
-    LEFT JOIN batchstate_jobs AS j ON j.queue = ?2 AND j.id = a.request_id AND j.place <> 'done'
-    WHERE a.queue = ?2 AND a.request_id = k.value AND a.batch_id = ?3
+    SELECT k.value, a.outcome, {_BARE_COLUMNS_OF_J}
+    FROM json_each(?1) AS k
+    LEFT JOIN batchstate_associations AS a ON a.queue = ?2 AND a.request_id = k.value AND a.batch_id = ?3
+    LEFT JOIN batchstate_jobs AS j ON j.queue = ?2 AND j.id = k.value AND j.place <> 'done'
 """
 
 SET_OUTCOMES: Final = """
@@ -206,6 +207,8 @@ PUT_GROUP: Final = f"""
     INSERT OR REPLACE INTO batchstate_groups (queue, {_GROUP}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
+DROP_GROUP: Final = "DELETE FROM batchstate_groups WHERE queue = ? AND name = ?"
+
 NEXT_ALARM: Final = """
     SELECT due_at, "group" FROM batchstate_alarms
     WHERE queue = ? AND due_at <= ? ORDER BY due_at, "group" LIMIT 1
@@ -233,6 +236,12 @@ LEAVE_TURN: Final = "DELETE FROM batchstate_ring WHERE queue = ? AND turn = ?"
 # ------------------------------------------------------------------------------------- claims
 
 BATCH_EXISTS: Final = "SELECT 1 FROM batchstate_batches WHERE queue = ? AND id = ?"
+
+CLAIM_IS_KNOWN: Final = """
+    SELECT 1 FROM batchstate_batches WHERE queue = ?1 AND id = ?2
+    UNION ALL
+    SELECT 1 FROM batchstate_claims WHERE queue = ?1 AND id = ?2
+"""
 
 ASSOCIATE: Final = """
     INSERT OR REPLACE INTO batchstate_associations (queue, request_id, batch_id, outcome)

@@ -40,6 +40,12 @@ class GroupState:
             self.turn,
         )
 
+    @property
+    def is_void(self) -> bool:
+        """Whether it has no jobs, and nothing was said of it."""
+        empty = not (self.waiting or self.active or self.scheduled or self.dead)
+        return empty and self.ceiling is None and self.paused is None
+
     def headroom(self, default: int | None) -> int | None:
         """Answer how many more may be held, `None` for no limit; `default` is the queue's ceiling."""
         ceiling = self.ceiling if self.ceiling is not None else default

@@ -251,11 +251,21 @@ class JobStep:
         self.write_jobs()
         for name in self._touched:
             self.refresh(self.group(name))
-        changed = [values for name, group in self._groups.items() if (values := group.values()) != self._written[name]]
-        self._many(sql.PUT_GROUP, [(self.queue, *values) for values in changed])
+        self._write_groups()
         queue = (self.paused, self.ceiling, self.added, self.turns)
         if queue != self._stored:
             self.cursor.execute(sql.PUT_QUEUE, (self.queue, *queue))
+
+    def _write_groups(self) -> None:
+        for name, group in self._groups.items():
+            if group.alarm is not None and not group.scheduled:
+                self.set_alarm(group, None)
+            stored, values = self._written[name], group.values()
+            if group.is_void:
+                if stored is not None:
+                    self.cursor.execute(sql.DROP_GROUP, (self.queue, name))
+            elif values != stored:
+                self.cursor.execute(sql.PUT_GROUP, (self.queue, *values))
 
     def _many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
         if rows:

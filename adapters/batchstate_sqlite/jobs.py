@@ -67,7 +67,7 @@ class SQLiteJobs:
     def claim_jobs(self, claiming: Claiming) -> Claimed | None:
         self._refuse_lease()
         with self._step() as step:
-            if step.cursor.execute(sql.BATCH_EXISTS, (self._queue, claiming.id)).fetchone():
+            if step.cursor.execute(sql.CLAIM_IS_KNOWN, (self._queue, claiming.id)).fetchone():
                 return job_claims.claimed_again(step.cursor, self._queue, claiming.id)
             return job_claims.claim(step, claiming)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from batchstate.errors import InvalidTransitionError, VersionMismatchError
 from batchstate.storage import judge_creation, judge_swap
+from batchstate_sqlite.job_statements import DROP_HOLD
 from batchstate_sqlite.reads import decoded
 from batchstate_sqlite.statements import (
     BATCH_OF,
@@ -115,6 +116,7 @@ def _delete(cursor: Cursor, queue: str, batch: Batch, states: Sequence[str]) -> 
         )
     cursor.executemany(DELETE_RECORD, ((queue, state, batch.id, version) for state in states))
     cursor.executemany(DELETE_ASSOCIATION, ((queue, request_id, batch.id) for request_id in batch.request_ids))
+    cursor.execute(DROP_HOLD, (queue, batch.id))
     cursor.execute(DELETE_RETIRED, (queue, retired_at, batch.id))
     cursor.execute(DELETE_BATCH, (queue, batch.id))
     return None
