@@ -71,6 +71,9 @@ class StorageURL:
         except ValueError:
             msg = "the store's URL cannot be read; percent-encode special characters in its user, password and path"
             raise InvalidValueError(msg) from None
+        if parts.fragment or text.endswith("#"):
+            msg = "the store's URL has a '#'; percent-encode it as %23"
+            raise InvalidValueError(msg)
         login, _, host = parts.netloc.rpartition("@")
         username, _, password = login.partition(":")
         twice = {name for name, _ in options if sum(name == other for other, _ in options) > 1}

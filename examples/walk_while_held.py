@@ -1,7 +1,7 @@
 """A claim is a batch: it walks the lifecycle while its lease holds, and is handed from one process to another.
 
 The first process claims changes into `testing`, tests them, and moves the batch on to `merging`. The second, which
-knows nothing but the batch's ID, takes the claim up and settles its jobs one by one. The last settlement ends the batch.
+knows nothing but the batch's ID, takes the claim up and settles its jobs. The last settlement ends the batch.
 """
 
 from __future__ import annotations

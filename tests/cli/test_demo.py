@@ -33,6 +33,7 @@ def test_the_demo_loses_nothing_and_says_so() -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "400 of 400 changes are found by their ID" in ended.stdout
     assert "Nothing was lost." in ended.stdout
+    assert "400 changes were completed by exactly one claim" in ended.stdout
     assert "NO" not in ended.stdout
     assert "\x1b[" not in ended.stdout
 

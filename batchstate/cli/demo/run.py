@@ -12,9 +12,10 @@ from rich.console import Console
 from batchstate import BatchQueue, open_queue
 from batchstate.cli.demo.changes import gather, read_changes
 from batchstate.cli.demo.feed import Feed
+from batchstate.cli.demo.jobs import work_off
 from batchstate.cli.demo.messages import Create
 from batchstate.cli.demo.proof import Wounds, prove
-from batchstate.cli.demo.screen import progress, report
+from batchstate.cli.demo.screen import jobs_progress, jobs_report, progress, report
 from batchstate.cli.demo.stage import Stage
 from batchstate.cli.demo.worker import FLOW, QUEUE
 
@@ -72,4 +73,11 @@ def _run(
     seconds = time.monotonic() - began
     proof = prove(queue, made)
     report(console, stage, wounds, proof, seconds)
-    return 0 if proof.holds else 1
+    with jobs_progress(console, changes, live=live) as left:
+        worked = work_off(
+            url, read_changes(changes), workers=workers, kills=min(kills, workers + 2), random=random, on_tick=left
+        )
+    jobs_report(console, worked)
+    holds = proof.holds and worked.holds
+    console.print("[bold green]Nothing was lost.[/]" if holds else "[bold red]Something was lost.[/]")
+    return 0 if holds else 1

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Stage"]
 
+THIRD = 3
+
 
 @define(eq=False)
 class _Worker:
@@ -96,7 +98,9 @@ class Stage:
         message = self.feed.take()
         self.counts["deliveries"] += 1
         dies_after = None
-        if self.counts["doomed"] < min(self.kills, self.counts["deliveries"] // each):
+        due = self.counts["doomed"] < min(self.kills, self.counts["deliveries"] // each)
+        # Two of three die in the middle of the three steps, the third before it acknowledges.
+        if due and worker.atomic == (self.counts["doomed"] % THIRD == 0):
             self.counts["doomed"] += 1
             dies_after = self.random.randint(1, 2)
         worker.in_hand = message
