@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import stamina
 from attrs import frozen
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from redis import Redis, Sentinel, exceptions
+from redis import Redis, Sentinel
 from redis.backoff import NoBackoff
 from redis.client import Pipeline
 from redis.cluster import ClusterNode, ClusterPipeline, RedisCluster
@@ -21,7 +21,7 @@ from redis.sentinel import SentinelConnectionPool
 from batchstate.errors import InvalidValueError
 from batchstate.times import milliseconds
 from batchstate.urls import StorageURL, read_options
-from batchstate_redis.faults import explained, is_passing
+from batchstate_redis.faults import CLIENT_ERRORS, NODE_OF_A_CLUSTER, explained, is_passing
 from batchstate_redis.keys import DEFAULT_PREFIX
 
 __all__ = ["PATIENCE", "Client", "Opened", "check_client", "check_server", "describe_client", "open_client"]
@@ -115,16 +115,19 @@ def describe_client(client: Client) -> str:
     return f"{kwargs.get('host', 'localhost')}:{kwargs.get('port', REDIS_PORT)}"
 
 
-def check_server(server: bytes, memory: bytes, where: str) -> None:
-    """Check what `describe_server` answered: raise where the server is too old, warn where it may forget.
+def check_server(client: Client, server: bytes, memory: bytes, where: str) -> None:
+    """Check what `describe_server` answered: raise where the server will not do, warn where it may forget.
 
     Raises:
-        InvalidValueError: it is older than Redis 6.2.
+        InvalidValueError: it is older than Redis 6.2, or a node of a cluster and `client` knows of
+            none.
     """
     version = re.search(rb"^redis_version:(\d+)\.(\d+)", server, re.MULTILINE)
     if version and (int(version[1]), int(version[2])) < OLDEST:
         found = f"{int(version[1])}.{int(version[2])}"
         raise InvalidValueError(f"the server at {where} is Redis {found}, and batchstate needs 6.2 or later")
+    if re.search(rb"^(redis|server)_mode:cluster", server, re.MULTILINE) and not isinstance(client, RedisCluster):
+        raise InvalidValueError(f"the server at {where} cannot be used: {NODE_OF_A_CLUSTER}")
     policy = re.search(rb"^maxmemory_policy:(\S+)", memory, re.MULTILINE)
     if policy and policy[1] != b"noeviction":
         warnings.warn(
@@ -208,7 +211,7 @@ def _cluster(url: StorageURL, options: _Options, settings: dict[str, Any]) -> Cl
         ):
             with attempt:
                 return RedisCluster(startup_nodes=nodes, **settings)
-    except (exceptions.RedisError, OSError) as error:
+    except CLIENT_ERRORS as error:
         raise explained(error, where, opening=True) from error
     raise AssertionError  # pragma: no cover - the loop ends by returning or raising
 

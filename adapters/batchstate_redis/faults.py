@@ -10,7 +10,17 @@ from redis import exceptions
 
 from batchstate.errors import BatchStateError, CorruptRowError, InvalidValueError, StorageUnavailableError
 
-__all__ = ["code_of", "explained", "is_misconfiguration", "is_passing"]
+__all__ = ["CLIENT_ERRORS", "NODE_OF_A_CLUSTER", "code_of", "explained", "is_misconfiguration", "is_passing"]
+
+CLIENT_ERRORS: Final[tuple[type[Exception], ...]] = (
+    exceptions.RedisError,
+    exceptions.RedisClusterException,  # which is no RedisError
+    OSError,
+)
+"""All that redis-py raises."""
+
+_UNCERTAIN: Final = (exceptions.ConnectionError, exceptions.TimeoutError, exceptions.RedisClusterException, OSError)
+"""After these nobody knows whether the command was applied: no answer came, or a cluster could not be asked."""
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], str], ...]] = (
     # redis-py takes the code off the text where it has a class for it.
@@ -35,6 +45,8 @@ _PASSING: Final = frozenset(
 )
 """What a failover, a restart or a move of slots answers until it is over."""
 
+NODE_OF_A_CLUSTER: Final = "it is one node of a cluster: connect with redis+cluster:// or a RedisCluster client"
+
 _MEANING: Final = {
     "READONLY": "it is a replica, and the primary is elsewhere: a failover is under way, or the address is not the "
     "primary's",
@@ -48,13 +60,15 @@ _MEANING: Final = {
     "MISCONF": "it cannot save to disk, and accepts no write until it can",
     "NOPERM": "this user may not do what batchstate needs to",
     "NOAUTH": "it refused the user name or the password",
-    "MOVED": "it is one node of a cluster: connect with redis+cluster:// or a RedisCluster client",
-    "ASK": "it is one node of a cluster: connect with redis+cluster:// or a RedisCluster client",
+    "MOVED": NODE_OF_A_CLUSTER,
+    "ASK": NODE_OF_A_CLUSTER,
 }
 
 
 def code_of(error: BaseException) -> str:
     """Answer the code that the server began its error with, also one that a script met; `""` where there is none."""
+    if isinstance(error, exceptions.RedisClusterException) and error.__cause__ is not None:
+        error = error.__cause__  # what each of the nodes that were asked has said
     for kind, code in _BY_CLASS:
         if isinstance(error, kind):
             return code
@@ -77,10 +91,8 @@ def is_passing(error: BaseException) -> bool:
     """Answer whether the same command may succeed shortly, and is safe to send again, as all of ours are."""
     if is_misconfiguration(error):
         return False
-    if isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError, OSError)):
+    if isinstance(error, _UNCERTAIN):
         return True
-    if isinstance(error, exceptions.RedisClusterException) and not isinstance(error, exceptions.ResponseError):
-        return True  # the cluster could not be asked, or does not cover the slot
     return code_of(error) in _PASSING
 
 
@@ -102,7 +114,7 @@ def explained(error: Exception, where: str, *, opening: bool = False) -> BatchSt
         what = _MEANING.get(code, f"{type(error).__name__}: {error}")
     if opening and is_misconfiguration(error):
         return InvalidValueError(f"the server at {where} cannot be used: {what}")
-    if isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError, OSError)) and code != "LOADING":
+    if isinstance(error, _UNCERTAIN) and code != "LOADING":
         told = "whether the last write was applied is unknown, and it is safe to do it again"
     else:
         told = "try again later"

@@ -12,7 +12,7 @@ from attrs import frozen
 from redis import exceptions
 from redis.client import NEVER_DECODE
 
-from batchstate_redis.faults import code_of, explained, is_passing
+from batchstate_redis.faults import CLIENT_ERRORS, code_of, explained, is_passing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -121,7 +121,7 @@ class Runner:
             return self._send(command)
         except exceptions.NoScriptError:
             raise
-        except (exceptions.RedisError, OSError) as error:
+        except CLIENT_ERRORS as error:
             if not is_passing(error):
                 raise explained(error, self.where, opening=self.is_opening) from error
             self._prepare_again(error)
@@ -129,7 +129,7 @@ class Runner:
             return self._insist(command)
         except exceptions.NoScriptError:
             raise
-        except (exceptions.RedisError, OSError) as error:
+        except CLIENT_ERRORS as error:
             raise explained(error, self.where, opening=self.is_opening) from error
 
     def _send(self, command: tuple[bytes | str | int, ...]) -> Any:  # noqa: ANN401 - as above
@@ -144,7 +144,7 @@ class Runner:
             with attempt:
                 try:
                     return self._send(command)
-                except (exceptions.RedisError, OSError) as error:
+                except CLIENT_ERRORS as error:
                     self._prepare_again(error)
                     raise
         raise AssertionError  # pragma: no cover - the loop ends by returning or raising

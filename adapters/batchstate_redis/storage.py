@@ -290,7 +290,8 @@ class RedisStorage:
                 if answer == 1:
                     answers.append(None)
                 else:
-                    answers.append(judge_swap(swap, read_row(answer, row.id, self._queue) if answer else None))
+                    met = None if answer == 0 else read_row(answer, row.id, self._queue)
+                    answers.append(judge_swap(swap, met))
         return _filled(outcomes, answers)
 
     def _write(
@@ -325,7 +326,7 @@ class RedisStorage:
     def _look_at_server(self) -> None:
         if not self._has_looked:
             server, memory = self._runner.run(script("describe_server"), Call(self._keys.count))
-            check_server(server, memory, self._runner.where)
+            check_server(self._runner.client, server, memory, self._runner.where)
             self._has_looked = True
 
 

@@ -28,6 +28,8 @@ while at <= #ARGV do
       live = retired == ''
     else
       answer = row
+      -- A replica refuses even a write that changes nothing; what it knows may be old, and is no answer.
+      call('PERSIST', key)
     end
   end
   if answer == 1 then

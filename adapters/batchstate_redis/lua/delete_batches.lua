@@ -10,6 +10,8 @@
 --           m         how many associations follow: the places of the requests' hashes
 -- answer  for each batch: 1 gone, or the row that was met.
 local call = redis.call
+-- A replica refuses even a write that changes nothing; what it knows may be old, and is no answer.
+call('PERSIST', KEYS[1])
 local buckets = tonumber(ARGV[1])
 local answers, gone, at, n = {}, 0, buckets + 2, 0
 while at <= #ARGV do

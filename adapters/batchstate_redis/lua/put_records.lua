@@ -4,6 +4,8 @@
 --         which ARGV names by their place here.
 -- ARGV    for each record, 2: the bucket's place, the version.
 -- answer  1.
+-- A replica refuses even a write that changes nothing; what it knows may be old, and is no answer.
+redis.call('PERSIST', KEYS[1])
 for n = 1, #ARGV / 2 do
   local key = KEYS[n]
   -- The head of a row is enough: format, version and retired_at come first.

@@ -20,9 +20,9 @@ for n = 1, #ARGV / 7 do
   local id = key:sub(key:find('}:b:', 1, true) + 4)
   local row = call('GET', key)
   local answer, live = 0, false
-  if row and row:sub(1, #head) == head then
-    local line = row:find('\n', 1, true)
-    call('SET', key, first .. row:sub(line, row:find('\n', line + 1, true)) .. ARGV[at + 2])
+  local second = row and row:sub(1, #head) == head and row:match('^[^\n]*(\n[^\n]*\n)')
+  if second then
+    call('SET', key, first .. second .. ARGV[at + 2])
     if list ~= '0' then
       call('ZADD', KEYS[tonumber(list)], first:match('^1\t%d+\t(%-?%d+)'), id)
     end
@@ -39,7 +39,10 @@ for n = 1, #ARGV / 7 do
       end
     end
   end
-  if answer == 1 then
+  if answer ~= 1 then
+    -- A replica refuses even a write that changes nothing; what it knows may be old, and is no answer.
+    call('PERSIST', key)
+  else
     if live and new ~= '0' then
       call('ZADD', KEYS[tonumber(new)], 'GT', version, id)
     end

@@ -1,0 +1,1 @@
+"""What the Redis adapter promises beyond the contract."""
