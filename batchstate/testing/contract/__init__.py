@@ -16,7 +16,8 @@ from batchstate.testing.contract.reconciling import Reconciling
 from batchstate.testing.contract.records import Paging, Records
 from batchstate.testing.contract.retiring import Retired, Retiring
 from batchstate.testing.contract.swaps import Marks, Swaps, WholeMoves
-from batchstate.testing.contract.transitions import Repair, Transitions, UnfinishedTransitions
+from batchstate.testing.contract.transitions import Transitions
+from batchstate.testing.contract.unfinished import Repair, UnfinishedTransitions
 from batchstate.testing.contract.values import NothingShared, RefusedValues, Values
 
 __all__ = ["StorageContract"]
