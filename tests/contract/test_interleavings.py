@@ -8,9 +8,12 @@ import pytest
 
 from batchstate.testing import ExplorerContract
 from batchstate_sqlite import SQLiteDatabase
+from tests.contract.test_dynamodb import DynamoDBHarness, Emulator, emulator
 from tests.contract.test_memory import MemoryHarness
 from tests.contract.test_redis import RedisHarness
 from tests.contract.test_sqlite import FileHarness, SQLiteHarness
+from tests.servers.available import Server, need
+from tests.servers.dynamo_servers import moto_in_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,3 +69,22 @@ class TestValkey(ExplorerContract):
             harness = RedisHarness(client)
             yield harness
             harness.clear()
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[Emulator]:
+    """Make a table in an emulator."""
+    need(Server.MOTO, ours=True)
+    with moto_in_process() as client:
+        yield emulator(client)
+
+
+class TestDynamoDB(ExplorerContract):
+    """The interleavings on an emulator of DynamoDB, whose puts cannot see the row; emulators are slow."""
+
+    schedules = 1
+
+    @pytest.fixture
+    def harness(self, moto: Emulator) -> DynamoDBHarness:
+        """Take the table; every schedule has a queue of its own in it."""
+        return DynamoDBHarness(moto.client, moto.table)

@@ -9,8 +9,20 @@ import pytest
 from batchstate.advance import advance
 from batchstate.entities import Batch
 from batchstate.lifecycle import Lifecycle
-from batchstate.listing import pages_of
-from batchstate.testing.explorer import CLOCK, CYCLE, LINE, Act, Message, Scope, Violation, explore, replay, retirement
+from batchstate.listing import list_by_states, pages_of
+from batchstate.testing.explorer import (
+    CLOCK,
+    CYCLE,
+    LINE,
+    Act,
+    Message,
+    Scope,
+    Violation,
+    Watch,
+    explore,
+    replay,
+    retirement,
+)
 from batchstate.transition import ensure_record
 from tests.model.given import (
     ANY_BACK,
@@ -87,6 +99,20 @@ def test_a_schedule_that_was_found_can_be_replayed() -> None:
         replay(found.schedule, scope, Unfenced("q"))
     assert str(again.value) == str(found)
     replay(found.schedule, scope, memory())
+
+
+def test_a_listing_that_misses_a_batch_misses_it_in_a_replay_too() -> None:
+    """A replay holds a listing to what was there throughout, as the search does."""
+    plain = Message(
+        "list B",
+        lambda store: list_by_states(store, ["B"], lifecycle=CYCLE),
+        watch=Watch(frozenset("B"), complete=True),
+    )
+    scope = Scope("a plain listing held to a complete one", CYCLE, (worker(1, THERE), reader(plain)), (BATCH,))
+    found = violation(scope)
+    with pytest.raises(Violation) as again:
+        replay(found.schedule, scope, memory())
+    assert str(again.value) == str(found)
 
 
 def _delete_first(store: Storage) -> None:

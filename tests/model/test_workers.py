@@ -230,8 +230,6 @@ def test_three_workers_that_look_for_work_and_a_tidier(show: Show) -> None:
     show(explore(scope, memory))
 
 
-@pytest.mark.large
-@pytest.mark.timeout(3600)
 def test_two_crashes_of_each(show: Show) -> None:
     """Three workers that each die twice."""
     scope = on_cycle(
@@ -243,8 +241,6 @@ def test_two_crashes_of_each(show: Show) -> None:
     show(explore(scope, memory))
 
 
-@pytest.mark.large
-@pytest.mark.timeout(3600)
 def test_four_workers_on_a_cycle(show: Show) -> None:
     """Four workers, twice there and back, a crash and a redelivery of each."""
     scope = on_cycle(

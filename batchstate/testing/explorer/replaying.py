@@ -87,21 +87,22 @@ class _Replay:
     told: list[Told] = field(factory=list)
     due: Due | None = None
     start: str = ""
+    world: World = field(init=False)
+    """The store as it was after the last write: nobody else writes to it."""
 
     def run(self) -> None:
         prepare(self.store, self.scope)
         self.acknowledged = {batch.id for batch in self.scope.existing}
-        world = self._look()
-        self.start = str(world)
-        self._hold(self.promises.broken(world))
+        self._look()
+        self.start = str(self.world)
+        self._hold(self.promises.broken(self.world))
         self.players = {actor.name: _Player(actor, self.store) for actor in self.scope.actors}
         for player in self.players.values():
             player.deliver()
         for turn in self.schedule.turns:
             self._take(turn)
         self._finish()
-        world = self._look()
-        self._hold(self.promises.broken_at_rest(world))
+        self._hold(self.promises.broken_at_rest(self.world))
 
     def _finish(self) -> None:
         """Let every actor come to its end, in turn."""
@@ -134,14 +135,14 @@ class _Replay:
 
     def _call(self, player: _Player, call: Call, act: Act) -> None:
         message, begins = player.current, not player.begun
-        writes = call.method not in READS
-        before = self._look() if writes or (begins and message.watch is not None) else None
-        if begins and message.watch is not None and before is not None:
+        before = self.world
+        if begins and message.watch is not None:
             self.due = message.watch.begin(before)
         answer = perform(self.store, call)
         player.begun = True
-        after = self._look() if writes else None
-        changed = str(before) != str(after) and writes
+        if call.method not in READS:
+            self._look()
+        changed = str(before) != str(self.world)
         self.told.append(
             Told(
                 player.actor.name,
@@ -151,12 +152,12 @@ class _Replay:
                 call=call,
                 answer=answer,
                 changed=changed,
-                world=str(after),
+                world=str(self.world),
             )
         )
-        if before is not None and after is not None:
-            self._owe(player, after, changed=changed)
-            self._hold(self.promises.broken(after) or self.promises.broken_between(before, after))
+        if call.method not in READS:
+            self._owe(player, changed=changed)
+            self._hold(self.promises.broken(self.world) or self.promises.broken_between(before, self.world))
         if act is Act.CALL:
             player.answer(answer)
         elif act is Act.LOSE:
@@ -165,7 +166,7 @@ class _Replay:
             self._hold(message.watch.missing(self.due, player.asked.value))
             self.due = None
 
-    def _owe(self, player: _Player, after: World, *, changed: bool) -> None:
+    def _owe(self, player: _Player, *, changed: bool) -> None:
         """Let the listing under way owe what is left of it after a step of another."""
         watch = next(
             (
@@ -177,7 +178,7 @@ class _Replay:
         )
         if watch is not None and self.due is not None and changed:
             number = list(self.players.values()).index(player)
-            self.due = watch.step(self.due, after, (number, player.message))
+            self.due = watch.step(self.due, self.world, (number, player.message))
 
     def _acknowledge(self, player: _Player) -> None:
         ending = player.asked
@@ -192,8 +193,8 @@ class _Replay:
             return
         if verdict == "done" and player.current.creates:
             self.acknowledged.add(player.current.creates)
-            world = self._look()
-            self._hold(self.promises.broken(world))
+            self._look()
+            self._hold(self.promises.broken(self.world))
         player.message, player.life = player.message + 1, 0
         player.deliver()
 
@@ -203,8 +204,8 @@ class _Replay:
         player.life += 1
         player.deliver()
 
-    def _look(self) -> World:
-        return look(self.store, self.scope.lifecycle, self.scope.batch_ids, frozenset(self.acknowledged))
+    def _look(self) -> None:
+        self.world = look(self.store, self.scope.lifecycle, self.scope.batch_ids, frozenset(self.acknowledged))
 
     def _hold(self, broken: str | None) -> None:
         if broken is not None:
