@@ -90,7 +90,7 @@ class BatchQueue(JobMethods):
     ) -> None:
         self.store = store
         self.lifecycle = lifecycle
-        self.policy = policy or JobPolicy()
+        self.policy: JobPolicy = policy or JobPolicy()
         self.by: str = by if by is not None else f"{socket.gethostname()}:{os.getpid()}"
         self._clock = clock or wall_clock
 

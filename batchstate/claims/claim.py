@@ -40,7 +40,7 @@ class Part:
     """
 
     def __init__(self, jobs: Sequence[Job], verdicts: dict[str, Verdict], lost: set[str], unknown: list[str]) -> None:
-        self.jobs = tuple(jobs)
+        self.jobs: tuple[Job, ...] = tuple(jobs)
         self.verdicts = verdicts
         self.lost = lost
         self.unknown = unknown
@@ -121,10 +121,10 @@ class Claim(Part):
     ) -> None:
         super().__init__(claimed.jobs, {}, set(), [])
         self._context = context
-        self.id = claimed.batch.id
+        self.id: str = claimed.batch.id
         self.batch: Batch = claimed.batch
-        self.expires_at = claimed.expires_at
-        self.lease_ms = lease_ms
+        self.expires_at: int = claimed.expires_at
+        self.lease_ms: int = lease_ms
         self.on_lost = on_lost
         self._answers: dict[str, SettledAs | BatchStateError] = {}
         self._finished = False

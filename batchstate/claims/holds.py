@@ -33,9 +33,9 @@ class Hold:
         self._context = context
         self.batch_id = batch_id
         self.token = token
-        self.expires_at = expires_at
-        self.lease_ms = lease_ms
-        self.lost = False
+        self.expires_at: int = expires_at
+        self.lease_ms: int = lease_ms
+        self.lost: bool = False
 
     def __repr__(self) -> str:
         return f"<Hold of batch {self.batch_id!r} until {self.expires_at}>"
