@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from batchstate import BatchQueue, Done, open_queue
 from batchstate.errors import InvalidValueError, StorageUnavailableError, UnsupportedFormatError
+from batchstate.job_calls import Claiming
 from batchstate.listing import find_by_request_id, list_by_states
 from batchstate.transition import transition
 from batchstate_sqlite import SQLiteStorage
@@ -112,3 +114,67 @@ def test_a_connection_that_gives_bytes_is_refused(connection: sqlite3.Connection
     connection.text_factory = bytes
     with pytest.raises(InvalidValueError, match="text_factory"):
         SQLiteStorage.joining(connection, "q")
+
+
+def jobs_in(path: Path) -> dict[str, str]:
+    """Answer our jobs and their places, as another process sees them."""
+    with open_queue("q", f"sqlite:///{path}") as q:
+        return {job.id: job.place for place in ("waiting", "active", "dead") for job in q.jobs(place)}
+
+
+def test_a_job_is_added_with_the_row_it_is_about(path: Path, connection: sqlite3.Connection) -> None:
+    """The job is there as soon as the user's row is, and not before."""
+    q = BatchQueue(SQLiteStorage.joining(connection, "q"))
+    connection.execute("INSERT INTO changes VALUES ('c1')")
+    assert q.add("c1", {"kind": "change"})
+    assert q.get_job("c1").payload == {"kind": "change"}
+    assert jobs_in(path) == {}
+    connection.commit()
+    assert rows_in(path)[0] == ["c1"]
+    assert jobs_in(path) == {"c1": "waiting"}
+
+
+def test_a_job_goes_with_the_row_it_is_about(path: Path, connection: sqlite3.Connection) -> None:
+    """What is rolled back was never added, so that it can be added again."""
+    q = BatchQueue(SQLiteStorage.joining(connection, "q"))
+    connection.execute("INSERT INTO changes VALUES ('c1')")
+    assert q.add("c1")
+    assert not q.add("c1")
+    connection.rollback()
+    assert (rows_in(path)[0], jobs_in(path)) == ([], {})
+    assert q.add("c1")
+
+
+def test_a_job_is_done_with_the_rows_it_wrote(path: Path, connection: sqlite3.Connection) -> None:
+    """Settled in the user's transaction, a job is done when what it wrote is there; a rollback leaves it held."""
+    with open_queue("q", f"sqlite:///{path}") as worker:
+        worker.add("c1")
+        claim = worker.claim(1)
+        assert claim is not None
+        theirs = BatchQueue(SQLiteStorage.joining(connection, "q"))
+        for end in (connection.rollback, connection.commit):
+            connection.execute("INSERT INTO changes VALUES ('result of c1')")
+            assert theirs.claim_of(claim.id).settle({"c1": Done()}).completed == ("c1",)
+            assert jobs_in(path) == {"c1": "active"}
+            end()
+        assert (rows_in(path)[0], jobs_in(path)) == (["result of c1"], {})
+        assert [attempt.outcome for attempt in worker.attempts("c1")] == ["completed"]
+
+
+def test_a_lease_cannot_be_taken_in_the_users_transaction(path: Path, connection: sqlite3.Connection) -> None:
+    """Nobody else would see it before the commit, so claiming, holding and extending say where to do it instead."""
+    with open_queue("q", f"sqlite:///{path}") as worker:
+        worker.add("c1")
+        claim = worker.claim(1)
+        assert claim is not None
+        store = SQLiteStorage.joining(connection, "q")
+        for call in (
+            lambda: store.claim_jobs(Claiming("x", 1, 1_000, "m")),
+            lambda: store.extend_claim(claim.id, 1_000),
+            lambda: store.extend_job(claim.id, "c1", 1_000),
+            lambda: store.take_hold(claim.id, "x", 1_000),
+            lambda: store.extend_hold(claim.id, "x", 1_000),
+        ):
+            with pytest.raises(InvalidValueError, match="by a storage of its own"):
+                call()
+        assert not connection.in_transaction
