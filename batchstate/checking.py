@@ -51,6 +51,7 @@ class Fault:
         says: what is wrong, in a sentence.
         mend: the command that mends it, `""` where only somebody who knows the data can.
         safe: whether mending can lose nothing, so that it may be done without asking.
+        record: the record that is wrong, where it is one.
     """
 
     kind: str
@@ -58,11 +59,12 @@ class Fault:
     says: str
     mend: str = ""
     safe: bool = False
+    record: MembershipRecord | None = None
 
 
 def check_batches(
     store: Storage,
-    lifecycle: Lifecycle,
+    lifecycle: Lifecycle | None,
     *,
     settled_for: Duration = "1m",
     clock: Clock = wall_clock,
@@ -72,7 +74,7 @@ def check_batches(
 
     Args:
         store: the queue's storage.
-        lifecycle: the states of its batches.
+        lifecycle: the states of its batches; without one any state will do.
         settled_for: a batch that was written more recently than this may be on its way, and is not judged by its
             records.
         clock: answers the time in milliseconds since the epoch.
@@ -113,9 +115,9 @@ def _unreadable(error: BatchStateError) -> Fault:
     return Fault("unreadable row", str(getattr(error, "key", "")), str(error))
 
 
-def _faults_within(batch: Batch, lifecycle: Lifecycle) -> Iterator[Fault]:
+def _faults_within(batch: Batch, lifecycle: Lifecycle | None) -> Iterator[Fault]:
     """Answer what is wrong with a row by itself."""
-    if batch.state not in lifecycle.states and batch.state not in RESERVED_STATES:
+    if lifecycle is not None and batch.state not in (*lifecycle.states, *RESERVED_STATES):
         says = f"is in {batch.state!r}, which the lifecycle does not know; was it written with another one?"
         yield Fault("unknown state", batch.id, says)
     versions = [int(item.partition(":")[0]) for item in batch.marks.split(" ") if item[:1].isdigit()]
@@ -166,10 +168,17 @@ def _misfiled(store: Storage, records: Sequence[MembershipRecord], before: int) 
             continue
         elif row.retired_at is not None:
             says = f"is retired and still filed under {record.state!r}"
-            wrong.append((record, Fault("record of a retired batch", row.id, says, "batchstate reconcile", safe=True)))
+            wrong.append(
+                (
+                    record,
+                    Fault("record of a retired batch", row.id, says, "batchstate reconcile", safe=True, record=record),
+                )
+            )
         elif row.state != record.state:
             says = f"is in {row.state!r} and also filed under {record.state!r}, which costs a read at each listing"
-            wrong.append((record, Fault("stale record", row.id, says, "batchstate reconcile", safe=True)))
+            wrong.append(
+                (record, Fault("stale record", row.id, says, "batchstate reconcile", safe=True, record=record))
+            )
     still = set(store.get_records((record.state, record.batch_id) for record, _ in wrong)) if wrong else set()
     yield from (fault for record, fault in wrong if record in still)
 

@@ -1,0 +1,111 @@
+"""How commands show what they found: tables for people, JSON for programs, colours on a terminal alone."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from batchstate.times import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from batchstate import Batch, GroupCounts, Job
+
+__all__ = ["ago", "batch_json", "errors", "group_json", "job_json", "out", "print_json", "state_text", "table", "when"]
+
+out = Console(highlight=False, soft_wrap=False)
+"""Where results go. rich leaves colours out where this is no terminal, and where `NO_COLOR` is set."""
+
+errors = Console(stderr=True, highlight=False)
+"""Where errors and progress go."""
+
+_COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
+_ENDS = {
+    "merged": "green",
+    "succeeded": "green",
+    "settled": "green",
+    "failed": "red",
+    "dead": "red",
+    "abandoned": "red",
+}
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON, on its own."""
+    out.file.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> None:
+    """Print a table, the columns named in `right` set flush right. Values are shown as they are, never as markup."""
+    drawn = Table(title=title or None, title_justify="left", header_style="bold", expand=False)
+    numbers = set(right)
+    for column in columns:
+        drawn.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    out.print(drawn)
+
+
+def state_text(state: str) -> Text:
+    """Answer a state's name in a colour of its own."""
+    colour = _ENDS.get(state) or _COLOURS[sum(state.encode()) % len(_COLOURS)]
+    return Text(state, style=colour)
+
+
+def when(instant: int | None) -> str:
+    """Answer an instant as a person reads it, in UTC."""
+    return "" if instant is None else moment(instant).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def ago(instant: int | None, now: int) -> str:
+    """Answer how long ago an instant is, or in how long it will be."""
+    if instant is None:
+        return ""
+    seconds = abs(now - instant) / 1000
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            said = f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+            break
+    else:
+        said = f"{seconds:.0f} s"
+    return said if instant <= now else f"in {said}"
+
+
+def batch_json(batch: Batch) -> dict[str, Any]:
+    """Answer a batch in the shape that `--json` prints."""
+    return {
+        "id": batch.id,
+        "queue": batch.queue,
+        "state": batch.state,
+        "version": batch.version,
+        "entered": batch.entered,
+        "request_ids": list(batch.request_ids),
+        "attributes": batch.attributes,
+        "created_at": batch.created_at,
+        "updated_at": batch.updated_at,
+        "retired_at": batch.retired_at,
+        "history": [
+            {"source": m.source, "to": m.to, "version": m.version, "at": m.at, "by": m.by, "why": m.why}
+            for m in batch.history
+        ],
+    }
+
+
+def job_json(job: Job) -> dict[str, Any]:
+    """Answer a job in the shape that `--json` prints."""
+    names = (
+        "id queue payload group place order deliveries attempts stalls max_attempts error claim added_at due_at "
+        "expires_at dead_at"
+    )
+    return {name: getattr(job, name) for name in names.split()}
+
+
+def group_json(group: GroupCounts) -> dict[str, Any]:
+    """Answer a group's counts in the shape that `--json` prints."""
+    names = "group waiting active scheduled dead ceiling paused oldest"
+    return {name: getattr(group, name) for name in names.split()}

@@ -1,0 +1,137 @@
+"""What each queue has, at a glance: gathered for `status` and `watch`, shown as a table or as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from batchstate import BatchQueue, JobStorage, QueueCounts, Storage
+from batchstate.cli.output import ago, group_json, out, state_text
+from batchstate.cli.settings import states_seen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from batchstate.cli.settings import Target
+
+__all__ = ["Summary", "draw", "print_summaries", "summarise"]
+
+
+@frozen
+class Summary:
+    """What one queue has.
+
+    Attributes:
+        queue: its name.
+        states: how many batches are filed under each state that has any.
+        jobs: its jobs; `None` where the backend keeps none.
+    """
+
+    queue: str
+    states: dict[str, int]
+    jobs: QueueCounts | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Answer it in the shape that `--json` prints."""
+        counts = self.jobs
+        return {
+            "queue": self.queue,
+            "batches": self.states,
+            "jobs": None
+            if counts is None
+            else {
+                "waiting": counts.waiting,
+                "active": counts.active,
+                "scheduled": counts.scheduled,
+                "dead": counts.dead,
+                "paused": counts.paused,
+                "ceiling": counts.ceiling,
+                "claims": counts.claims,
+                "lapsed": counts.lapsed,
+                "now": counts.now,
+                "groups": [group_json(group) for group in counts.groups],
+            },
+        }
+
+
+def summarise(chosen: Target) -> list[Summary]:
+    """Look at the queues that were asked for."""
+    return [_summary(chosen, name) for name in chosen.queues()]
+
+
+def _summary(chosen: Target, name: str) -> Summary:
+    with chosen.store(name) as store:
+        states = {state: count for state in states_seen(store, chosen.lifecycle) if (count := _filed(store, state))}
+        jobs = BatchQueue(store).counts() if isinstance(store, JobStorage) else None
+    return Summary(name, states, jobs)
+
+
+def _filed(store: Storage, state: str) -> int:
+    count, page = 0, store.list_records(state)
+    while True:
+        count += len(page.items)
+        if page.cursor is None:
+            return count
+        page = store.list_records(state, page.cursor)
+
+
+def print_summaries(summaries: Sequence[Summary]) -> None:
+    """Print what the queues have."""
+    if not summaries:
+        out.print("The store has no queues yet.")
+    for summary in summaries:
+        out.print(draw(summary))
+
+
+def draw(summary: Summary) -> RenderableType:
+    """Answer a queue's summary, drawn."""
+    return Group(*_parts(summary))
+
+
+def _parts(summary: Summary) -> Iterator[RenderableType]:
+    jobs = summary.jobs
+    title = Text(summary.queue, style="bold underline")
+    if jobs is not None and jobs.paused is not None:
+        title.append(f"  paused: {jobs.paused}", style="bold yellow")
+    yield title
+    if summary.states:
+        batches = Text("  batches  ")
+        for state, count in summary.states.items():
+            batches.append_text(state_text(state)).append(f" {count:,}   ")
+        yield batches
+    if jobs is not None and jobs.groups:
+        yield _claims(jobs)
+        yield _groups(jobs)
+    if not summary.states and (jobs is None or not jobs.groups):
+        yield Text("  nothing in it", style="dim")
+
+
+def _claims(jobs: QueueCounts) -> Text:
+    line = Text(f"  claims   {jobs.claims:,} in flight")
+    if jobs.lapsed:
+        line.append(f", {jobs.lapsed:,} of them lapsed: batchstate sweep takes their jobs back", style="red")
+    return line
+
+
+def _groups(jobs: QueueCounts) -> Table:
+    drawn = Table(header_style="bold", pad_edge=True)
+    for column in ("group", "waiting", "active", "scheduled", "dead", "ceiling", "oldest", ""):
+        drawn.add_column(column, justify="left" if column in ("group", "") else "right", overflow="fold")
+    for group in jobs.groups:
+        drawn.add_row(
+            Text(group.group or "(none)", style="" if group.group else "dim"),
+            f"{group.waiting:,}",
+            f"{group.active:,}",
+            f"{group.scheduled:,}",
+            Text(f"{group.dead:,}", style="red" if group.dead else ""),
+            "" if group.ceiling is None else str(group.ceiling),
+            ago(group.oldest, jobs.now),
+            Text("" if group.paused is None else f"paused: {group.paused}", style="yellow"),
+        )
+    return drawn
