@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from batchstate.storage import Storage
     from batchstate.times import Clock
 
-__all__ = ["URL_VARIABLE", "StorageURL", "open_storage", "read_options"]
+__all__ = ["URL_VARIABLE", "StorageURL", "adapter_named", "open_storage", "read_options"]
 
 URL_VARIABLE = "BATCHSTATE_URL"
 """The environment variable that says which store to open where no URL is given."""
@@ -124,11 +124,12 @@ def open_storage(url: str | None = None, *, queue: str, atomic: bool = True, clo
         msg = f"which store? give a URL such as sqlite:///batches.db, or set {URL_VARIABLE}"
         raise InvalidValueError(msg)
     parsed = StorageURL.parse(text)
-    store = _adapter(parsed.scheme).from_url(parsed, queue, clock=clock)
+    store = adapter_named(parsed.scheme).from_url(parsed, queue, clock=clock)
     return store if atomic else ThreeSteps(store)
 
 
-def _adapter(scheme: str) -> _Adapter:
+def adapter_named(scheme: str) -> _Adapter:
+    """Answer a scheme's storage class; raises `InvalidValueError` where there is none, or its client is missing."""
     if scheme in _ADAPTERS:
         module, name, extra = _ADAPTERS[scheme]
         try:

@@ -7,19 +7,35 @@ from typing import Annotated
 
 import typer
 
+from batchstate.cli import checks, looking, mending, storing, watching, working
 from batchstate.cli.demo import run_demo
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="See and mend what batchstate keeps, and work it off.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+for part in (looking, watching, mending, checks, working, storing):
+    part.register(app)
 
 
 @app.callback()
-def _root() -> None:
-    """See and mend what batchstate keeps, and work it off."""
+def root(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+) -> None:
+    """See and mend what batchstate keeps, and work it off.
+
+    The store, the queue and its lifecycle come from --url, --queue and --lifecycle, else from BATCHSTATE_URL,
+    BATCHSTATE_QUEUE and BATCHSTATE_LIFECYCLE, else from `batchstate.toml` in the current folder.
+
+    Begin with `batchstate status`, go on with `batchstate show ID` and `batchstate check`.
+
+    Exit codes: 0 done; 1 something was found or refused; 2 the command was not understood; 3 the store cannot be
+    reached, try again; 4 the grace of `work` ran out.
+    """
+    context.obj = {"debug": debug}
 
 
-@app.command()
+@app.command(rich_help_panel="Trying")
 def demo(
     workers: Annotated[int, typer.Option(min=2, help="How many worker processes.")] = 4,
     kills: Annotated[int, typer.Option(min=0, help="How many of them are killed on the way.")] = 24,

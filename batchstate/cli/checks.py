@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from batchstate import BatchQueue, JobStorage
+from batchstate import BatchStateError, ensure_record
 from batchstate.checking import Fault, check_batches
+from batchstate.claims.context import has_jobs
 from batchstate.cli.output import errors, out, print_json, table
 from batchstate.cli.settings import JsonOption, LifecycleOption, QueueOption, UrlOption, target
 from batchstate.creation import associations_of
@@ -17,7 +18,7 @@ from batchstate.job_checking import check_jobs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from batchstate import Lifecycle
+    from batchstate.cli.settings import Target
 
 __all__ = ["register"]
 
@@ -47,15 +48,11 @@ def check(
     mended = 0
     with _progress() as bar:
         for name in chosen.queues():
-            task = bar.add_task(f"{name}: looking", total=None)
-            with BatchQueue(chosen.store(name), *([chosen.lifecycle] if chosen.lifecycle else [])) as opened:
-                for fault in _faults(
-                    opened, chosen.lifecycle, lambda what, n: bar.update(task, description=f"{name}: {n:,} {what}")
-                ):
-                    if fix and fault.safe and _mend(opened, fault):
-                        mended += 1
-                    else:
-                        found.append((name, fault))
+            for fault in _faults_of(chosen, name, bar):
+                if fix and fault.safe and _mend(chosen, name, fault):
+                    mended += 1
+                else:
+                    found.append((name, fault))
     if json:
         print_json(
             {
@@ -76,23 +73,29 @@ def check(
     raise typer.Exit(1 if found else 0)
 
 
-def _faults(queue: BatchQueue, lifecycle: Lifecycle | None, on_progress: object) -> Iterator[Fault]:
-    report = on_progress if callable(on_progress) else (lambda *_: None)
-    yield from check_batches(queue.store, lifecycle, on_progress=report)
-    if isinstance(queue.store, JobStorage):
-        yield from check_jobs(queue.jobs_context.store, on_progress=report)
+def _faults_of(chosen: Target, name: str, bar: Progress) -> Iterator[Fault]:
+    task = bar.add_task(f"{name}: looking", total=None)
+
+    def told(what: str, count: int) -> None:
+        bar.update(task, description=f"{name}: {count:,} {what}")
+
+    with chosen.store(name) as store:
+        yield from check_batches(store, chosen.lifecycle, on_progress=told)
+        if has_jobs(store):
+            yield from check_jobs(store, on_progress=told)
 
 
-def _mend(queue: BatchQueue, fault: Fault) -> bool:
-    """Mend what is safe: file the batch where its row says, and remove what disagrees with it."""
-    batch = queue.store.get_batches([fault.key]).get(fault.key)
-    if batch is None or isinstance(batch, Exception):
-        return False
-    if batch.retired_at is None:
-        queue.store.put_associations(associations_of(batch))
-        queue.ensure_record(batch)
-    if fault.record is not None and (batch.retired_at is not None or fault.record.state != batch.state):
-        queue.store.delete_records([fault.record])
+def _mend(chosen: Target, name: str, fault: Fault) -> bool:
+    """Mend what is safe: file the batch where its row says, and only then remove what disagrees with it."""
+    with chosen.store(name) as store:
+        batch = store.get_batches([fault.key]).get(fault.key)
+        if batch is None or isinstance(batch, BatchStateError):
+            return False
+        if batch.retired_at is None:
+            store.put_associations(associations_of(batch))
+            ensure_record(store, batch)
+        if fault.record is not None and (batch.retired_at is not None or fault.record.state != batch.state):
+            store.delete_records([fault.record])
     return True
 
 

@@ -217,21 +217,23 @@ def _print_jobs(
         (
             job.id,
             job.group or "",
-            job.deliveries,
             f"{job.attempts}/{job.max_attempts}",
             job.stalls,
-            *_time(job, now),
+            ago(job.added_at, now),
+            ago(_moment(job), now),
             job.error,
         )
         for job in shown
     ]
-    columns = ("id", "group", "deliveries", "attempts", "stalls", "added", "due or until", "error")
-    table(f"{place} jobs of {queue.name}", columns, rows, right=("deliveries", "attempts", "stalls"))
+    moment = {"waiting": "since", "active": "lease ends", "scheduled": "due", "dead": "dead"}[place]
+    columns = ("id", "group", "tries", "stalls", "added", moment, "error")
+    table(f"{place} jobs of {queue.name}", columns, rows, right=("tries", "stalls"))
     out.print(f"{len(shown):,} jobs" + (f"; more than {limit:,}, see --limit" if len(found) > limit else ""))
 
 
-def _time(job: Job, now: int) -> tuple[str, str]:
-    return ago(job.added_at, now), ago(job.due_at or job.expires_at or job.dead_at, now)
+def _moment(job: Job) -> int | None:
+    """Answer the instant that matters of a job in its place."""
+    return job.due_at or job.expires_at or job.dead_at
 
 
 def _live_counts(queue: BatchQueue) -> dict[str, int]:

@@ -137,7 +137,7 @@ def sweep(
             return
         swept = opened.sweep(limit=limit)
     _say(
-        f"{len(swept.returned):,} jobs are back in their places, {len(swept.dead):,} stalled once too often and are dead",
+        f"{len(swept.returned):,} jobs are back in their places, {len(swept.dead):,} stalled once too often: dead",
         {"returned": list(swept.returned), "dead": list(swept.dead), "ended": list(swept.ended), "more": swept.more},
         json=json,
     )

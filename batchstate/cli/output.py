@@ -25,6 +25,7 @@ errors = Console(stderr=True, highlight=False)
 """Where errors and progress go."""
 
 _COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
+_NAMES = {"id", "batch", "request", "of", "queue", "when", "added", "updated", "begun"}
 _ENDS = {
     "merged": "green",
     "succeeded": "green",
@@ -45,7 +46,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
     drawn = Table(title=title or None, title_justify="left", header_style="bold", expand=False)
     numbers = set(right)
     for column in columns:
-        drawn.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+        name = column in _NAMES  # is copied into the next command, so it stays whole
+        drawn.add_column(column, justify="right" if column in numbers else "left", overflow="fold", no_wrap=name)
     for row in rows:
         drawn.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     out.print(drawn)

@@ -1,0 +1,75 @@
+"""Commands for stores: `storage init` and `storage info`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from batchstate import InvalidValueError, open_storage
+from batchstate.cli.output import out, print_json
+from batchstate.cli.settings import JsonOption, UrlOption, target
+from batchstate.provisioning import Described, Provisioned, adapter_of
+from batchstate.urls import StorageURL
+
+__all__ = ["register"]
+
+PROBE = "-"
+"""The queue that a store is opened for where none is meant; nothing is written into it."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    storage = typer.Typer(no_args_is_help=True, help="Make a store ready, and look at it.")
+    for command in (init, info):
+        storage.command(command.__name__)(command)
+    app.add_typer(storage, name="storage", rich_help_panel="Stores")
+
+
+def init(
+    url: Annotated[str | None, typer.Argument(help="The store; by default the one that is set.")] = None,
+    recovery: Annotated[bool, typer.Option(help="DynamoDB: with point-in-time recovery.")] = False,
+    form: Annotated[
+        Literal["cloudformation", "iam"] | None, typer.Option("--print", help="DynamoDB: print it, and do nothing.")
+    ] = None,
+) -> None:
+    """Create what a store needs; again, it changes nothing and says what is wrong, if anything is.
+
+    Example: batchstate storage init "dynamodb://batches?region=eu-west-1" --recovery
+    """
+    chosen = target(url).url
+    parsed = StorageURL.parse(chosen)
+    adapter = adapter_of(parsed)
+    if form is not None:
+        if not isinstance(adapter, Provisioned):
+            msg = f"{parsed.scheme}:// needs nothing that a template could make"
+            raise InvalidValueError(msg)
+        out.file.write(adapter.template(parsed, form) + "\n")
+        return
+    if isinstance(adapter, Provisioned):
+        for line in adapter.provision(parsed, recovery=recovery):
+            out.print(line, markup=False)
+    else:
+        open_storage(chosen, queue=PROBE).close()
+    out.print(f"{parsed} is ready", markup=False)
+
+
+def info(url: UrlOption = None, json: JsonOption = False) -> None:
+    """Say what is there: versions, sizes, queues, and settings that endanger data.
+
+    Example: batchstate storage info --url redis://localhost:6379/0
+    """
+    chosen = target(url).url
+    with open_storage(chosen, queue=PROBE) as store:
+        facts = {"store": str(StorageURL.parse(chosen)), "queues": str(len(store.list_queues()))}
+        warnings: list[str] = []
+        if isinstance(store, Described):
+            more, warnings = store.describe()
+            facts.update(more)
+    if json:
+        print_json({"facts": facts, "warnings": warnings})
+        return
+    for name, value in facts.items():
+        out.print(f"{name:<20} {value}", markup=False)
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
