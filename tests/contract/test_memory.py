@@ -40,6 +40,23 @@ class MemoryHarness(Harness):
         del self.store.rows(queue).batches[batch_id]
 
 
+class BlindMemoryStorage(MemoryStorage):
+    """A storage whose put does not see the row, as on a backend without transactions."""
+
+    sees_rows = False
+
+
+class BlindMemoryHarness(MemoryHarness):
+    """The same with storages that put records without seeing the row."""
+
+    sees_rows = False
+    scale = 600
+
+    @override
+    def open(self, queue: str = "q") -> BlindMemoryStorage:
+        return BlindMemoryStorage(queue, self.store, clock=self.clock)
+
+
 class TestMemory(StorageContract):
     """The contract on memory."""
 
@@ -47,6 +64,15 @@ class TestMemory(StorageContract):
     def harness(self) -> MemoryHarness:
         """Open an empty store."""
         return MemoryHarness()
+
+
+class TestBlindMemory(StorageContract):
+    """The contract on memory where puts do not see the row: stale records come about that purges and readers meet."""
+
+    @pytest.fixture
+    def harness(self) -> BlindMemoryHarness:
+        """Open an empty store."""
+        return BlindMemoryHarness()
 
 
 class TestMemoryJobs(JobContract):

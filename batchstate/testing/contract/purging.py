@@ -27,6 +27,7 @@ from batchstate.testing.contract.given import (
     new,
     plant,
     row,
+    swap,
     walked,
 )
 from batchstate.testing.contract.given import record as membership
@@ -93,14 +94,16 @@ class Purging(Contract):
         assert list_by_states(store, ["queued"]) == [kept]
 
     def test_records_under_every_state_go(self, store: Storage, plain: Storage, harness: Harness) -> None:
-        """Records that a late worker filed after the retirement go with the row, so that none dangles."""
-        retired = retired_at_once(store, harness, "b")
-        plain.put_records([membership(state, version) for version, state in enumerate(LINE.states, start=1)])
-        assert set(filed(store).values()) <= {1, 2, 3, 4, 5}
+        """Records that crashes and late workers left go with the row, whatever state they are under."""
+        batch = walked(plain, "queued", "testing", "failed")
+        plain.put_records([membership(state, version) for version, state in enumerate(["merging", "queued"], start=1)])
+        retiring = swap(batch, "failed", retired_at=harness.clock())
+        assert plain.update_batches([retiring]) == [None]
+        assert filed(store) == {"merging": 1, "queued": 2, "failed": 3}
 
         purge(store, LINE.states, older_than=0, clock=harness.clock)
 
-        assert {state: version for state, version in filed(store).items() if version <= retired.version} == {}
+        assert everything(store) == NOTHING
 
     def test_a_limit_is_kept(self, store: Storage, harness: Harness) -> None:
         """With a limit that many go, those retired longest ago first, and the answer says whether more are due."""

@@ -16,7 +16,7 @@ from batchstate.listing import list_by_states
 from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import everything, filed, made, moved, row, walked, wrong
 from batchstate.testing.contract.given import record as membership
-from batchstate.testing.faults import Crash, Fault, crash_after, drop_reply
+from batchstate.testing.faults import Crash, Fault, crash_after, drop_reply, record
 from batchstate.tidying import retire
 from batchstate.transition import ensure_record, transition
 
@@ -173,13 +173,15 @@ class Repair(Contract):
         assert filed(store) == {"queued": 3}
         assert list_by_states(store, ["queued"]) == [current]
 
-    def test_a_retired_batch_gets_no_record(self, store: Storage) -> None:
-        """Repairing a retired batch files nothing."""
-        retired = retire(store, walked(store, "queued", "failed"))
+    def test_a_retired_batch_gets_no_record(self, opened: Opener) -> None:
+        """Repairing a retired batch files nothing, and does not even try."""
+        retired = retire(opened(), walked(opened(), "queued", "failed"))
+        notes = record()
 
-        ensure_record(store, retired)
+        ensure_record(opened("q", notes), retired)
 
-        assert filed(store) == {}
+        assert notes.writes == []
+        assert filed(opened()) == {}
 
     def test_a_version_that_is_none_is_refused(self, store: Storage) -> None:
         """A repair with a batch whose version is no positive int is refused, and files nothing."""
