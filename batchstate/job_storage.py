@@ -15,7 +15,8 @@ way out of active frees the group's slot, once, in the same step.
 It joins the ring's tail in the step that makes it servable (groups whose scheduled jobs fell due join, by due time,
 when a claim looks, or earlier when another step concerns them), keeps its place while it waits, leaves when it is not
 servable any more, and goes to the tail when it is served by its turn. Several that one step makes servable join in
-the order of the items of the call, or by name where the call has none. A paused queue changes nothing about the ring.
+the order of the items of the call, or by name where the call names none, as a sweep. Counting is no look. A paused
+queue changes nothing about the ring.
 
 **A claim ends** in the step that takes its last held job out of active: its batch moves to `abandoned` where that
 step is a sweep, else to `settled` (the states that `Ending` names), from whatever state it is in, unless that one is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from heapq import heappop
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from batchstate.errors import CorruptRowError
@@ -57,27 +58,26 @@ class MemoryJobListing:
             jobs = self._rows.jobs
             if jobs.paused is not None:
                 return 0
-            jobs.wake_due_groups(now)
             if group is not None:
-                return min(limit, self._claimable(group, now))
-            names = list(jobs.ring) if across_groups else list(jobs.ring)[:1]
-            return min(limit, sum(self._claimable(name, now) for name in names))
+                return self._claimable(group, limit, now)
+            count = 0
+            for name in (*jobs.ring, *jobs.joining(now)):
+                count += self._claimable(name, limit - count, now)
+                if count and (count >= limit or not across_groups):
+                    break
+            return count
 
-    def _claimable(self, name: str, now: int) -> int:
+    def _claimable(self, name: str, limit: int, now: int) -> int:
         jobs = self._rows.jobs
         if not jobs.is_servable(name, now):
             return 0
         group = jobs.groups[name]
-        due = {
-            job_id
-            for due, order, job_id in group.alarms
-            if due <= now
-            and (row := jobs.rows.get(job_id)) is not None
-            and (row.place, row.due_at, row.group) == ("scheduled", due, name)
-        }
-        count = group.counts["waiting"] + len(due)
         headroom = jobs.headroom(group)
-        return count if headroom is None else min(count, headroom)
+        most = limit if headroom is None else min(limit, headroom)
+        waiting = group.counts["waiting"]
+        if waiting >= most:
+            return most
+        return waiting + sum(1 for _ in islice(jobs.due_jobs(name, now), most - waiting))
 
     def get_jobs(self, ids: Iterable[str]) -> dict[str, Job | CorruptRowError]:
         with self._lock:

@@ -57,6 +57,8 @@ class JobRows:
         """The servable groups in turn."""
         self.due_groups: list[tuple[int, str]] = []
         """Heap of `(due, group)`: groups with jobs due later."""
+        self.fallen_due: set[str] = set()
+        """Groups off that heap, which join the ring when a claim looks."""
         self.claims: dict[str, ClaimState] = {}
         self.leases: list[tuple[int, str]] = []
         """Heap of `(deadline, claim ID)`."""
@@ -115,23 +117,52 @@ class JobRows:
         if group is not None and not any(group.counts.values()) and group.ceiling is None and group.paused is None:
             del self.groups[name]
 
-    def wake_due_groups(self, now: int) -> None:
-        """Let the groups whose jobs fell due join the ring, by due time."""
+    def joining(self, now: int) -> list[str]:
+        """Answer the groups that are servable because jobs fell due, and are not in the ring yet, by due time."""
         while self.due_groups and self.due_groups[0][0] <= now:
-            due, name = heappop(self.due_groups)
-            if self.first_due(name, due) is not None:  # else the job that was due then is gone
-                self.refresh(name, now)
+            self.fallen_due.add(heappop(self.due_groups)[1])
+        due = [
+            (row.due_at or 0, name)
+            for name in self.fallen_due
+            if name not in self.ring and self.is_servable(name, now) and (row := self.first_due(name, now)) is not None
+        ]
+        return [name for _, name in sorted(due)]
+
+    def join(self, now: int) -> None:
+        """Let the groups whose jobs fell due join the ring."""
+        self.ring.update(dict.fromkeys(self.joining(now)))
+        self.fallen_due.clear()
 
     def first_due(self, name: str, now: int) -> JobRow | None:
         """Answer the scheduled job of a group that fell due first, `None` where none is due."""
         alarms = self.group(name).alarms
         while alarms:
-            due, order, job_id = alarms[0]
-            row = self.rows.get(job_id)
-            if row is not None and (row.place, row.group, row.due_at, row.order) == ("scheduled", name, due, order):
-                return row if due <= now else None
+            row = self._alarmed(name, alarms[0])
+            if row is not None:
+                return row if alarms[0][0] <= now else None
             heappop(alarms)
         return None
+
+    def due_jobs(self, name: str, now: int) -> Iterator[JobRow]:
+        """Go through the scheduled jobs of a group that are due, in no order; costs no more than those looked at."""
+        alarms = self.group(name).alarms
+        seen: set[str] = set()
+        ahead = [0]
+        while ahead:
+            place = ahead.pop()
+            if place < len(alarms) and alarms[place][0] <= now:  # what stands below a later entry of a heap is later
+                ahead += (2 * place + 1, 2 * place + 2)
+                row = self._alarmed(name, alarms[place])
+                if row is not None and row.id not in seen:
+                    seen.add(row.id)
+                    yield row
+
+    def _alarmed(self, name: str, alarm: tuple[int, int, str]) -> JobRow | None:
+        """Answer the job that an entry of a group's alarms still means, if any."""
+        due, order, job_id = alarm
+        row = self.rows.get(job_id)
+        still = row is not None and (row.place, row.group, row.due_at, row.order) == ("scheduled", name, due, order)
+        return row if still else None
 
     def in_line(self, name: str) -> Iterator[JobRow]:
         """Pop the waiting jobs of a group, oldest first; whoever takes one files it elsewhere before the next.

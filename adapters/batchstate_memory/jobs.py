@@ -60,7 +60,7 @@ class MemoryJobs(MemoryJobListing):
                 return self._claim_again(claiming)
             if self._jobs.paused is not None:
                 return None
-            self._jobs.wake_due_groups(now)
+            self._jobs.join(now)
             taken = self._take(claiming, now)
             return self._make_claim(claiming, taken, now) if taken else None
 
@@ -126,6 +126,8 @@ class MemoryJobs(MemoryJobListing):
                 swept += [self._sweep(claim, row, max_stalls, now) for row in lapsed[:room]]
                 if self._end_if_empty(claim_id, swept=True, now=now, by=by, why="swept"):
                     ended.append(claim_id)
+            for group in sorted({row.group for row in swept}):
+                self._jobs.refresh(group, now)
             self._nudge()
             return Swept(
                 tuple(row.id for row in swept if row.place == "waiting"),
@@ -330,7 +332,6 @@ class MemoryJobs(MemoryJobListing):
         self._jobs.store(after)
         claim.held.pop(row.id)
         self._remember(row.claim or "", row.id, "swept")
-        self._jobs.refresh(row.group, now)
         return after
 
     def _end_if_empty(self, claim_id: str, *, swept: bool, now: int, by: str, why: str) -> bool:

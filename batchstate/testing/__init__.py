@@ -10,7 +10,9 @@ Needs the extra `testing`. The author of an adapter inherits the suite and gives
 import pytest
 
 # Before the imports: the asserts of the suite are to say what they compared, wherever it is used.
-pytest.register_assert_rewrite("batchstate.testing.contract")
+pytest.register_assert_rewrite(
+    "batchstate.testing.contract", "batchstate.testing.machine", "batchstate.testing.machine_checks"
+)
 
 from batchstate.testing.clock import ManualClock  # noqa: E402
 from batchstate.testing.contract import StorageContract  # noqa: E402

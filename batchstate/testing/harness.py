@@ -52,6 +52,7 @@ class Harness(ABC):
         largest: how many bytes a row may have, `None` where there is no limit worth a test.
         examples: how many random cases a property is tried with.
         threads: how many threads the tests of races may use.
+        steps: how many steps of the state machine a run takes at least.
         clock: the clock that its storages are to be opened with.
     """
 
@@ -61,6 +62,7 @@ class Harness(ABC):
     largest: ClassVar[int | None] = None
     examples: ClassVar[int] = 25
     threads: ClassVar[int] = 8
+    steps: ClassVar[int] = 1_000
 
     def __init__(self) -> None:
         self.clock: ManualClock = ManualClock()

@@ -22,6 +22,7 @@ class MemoryHarness(Harness):
     capabilities = frozenset({AtomicMoves, AtomicCreates, SnapshotListing})
     sees_rows = True
     scale = 5_000
+    steps = 20_000
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ from batchstate.testing.contract.jobs.adding import Adding
 from batchstate.testing.contract.jobs.claiming import Claiming
 from batchstate.testing.contract.jobs.consuming import Consuming
 from batchstate.testing.contract.jobs.delaying import Delaying
+from batchstate.testing.contract.jobs.driven import Driven
 from batchstate.testing.contract.jobs.endings import Endings, Walking
 from batchstate.testing.contract.jobs.groups import Groups
 from batchstate.testing.contract.jobs.handling import Bisecting, Handling
@@ -29,6 +30,7 @@ class JobContract(
     Claiming,
     Consuming,
     Delaying,
+    Driven,
     Endings,
     Groups,
     Handling,
