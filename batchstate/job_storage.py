@@ -13,9 +13,9 @@ way out of active frees the group's slot, once, in the same step.
 
 **The ring.** A group is *servable* while it has a job waiting or due, headroom under its ceiling, and is not paused.
 It joins the ring's tail in the step that makes it servable (groups whose scheduled jobs fell due join, by due time,
-when a claim looks, or earlier when another step concerns them), keeps its place while it waits, leaves when it is not
-servable any more, and goes to the tail when it is served by its turn. Several that one step makes servable join in
-the order of the items of the call, or by name where the call names none, as a sweep. Counting is no look. A paused
+when a claim by turn looks, or earlier when another step concerns them), keeps its place while it waits, leaves when it
+is not servable any more, and goes to the tail when it is served by its turn. Several that one step makes servable join
+in the order of the items of the call, or by name where the call names none, as a sweep. Counting is no look. A paused
 queue changes nothing about the ring.
 
 **A claim ends** in the step that takes its last held job out of active: its batch moves to `abandoned` where that

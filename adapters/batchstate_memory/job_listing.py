@@ -137,6 +137,7 @@ class MemoryJobListing:
             room = max(0, limit - gone)
             for row in dead[:room]:
                 jobs.drop(row)
+                jobs.refresh(row.group, now)
             more = len(dead) > room or bool(jobs.forgetting and jobs.forgetting[0][0] <= now)
             return gone + len(dead[:room]), more
 

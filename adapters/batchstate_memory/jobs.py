@@ -60,7 +60,6 @@ class MemoryJobs(MemoryJobListing):
                 return self._claim_again(claiming)
             if self._jobs.paused is not None:
                 return None
-            self._jobs.join(now)
             taken = self._take(claiming, now)
             return self._make_claim(claiming, taken, now) if taken else None
 
@@ -237,6 +236,7 @@ class MemoryJobs(MemoryJobListing):
             taken = self._take_from(claiming.group, limit, now)
             self._jobs.refresh(claiming.group, now)
             return taken
+        self._jobs.join(now)
         rows: list[JobRow] = []
         while self._jobs.ring and len(rows) < limit:
             name = next(iter(self._jobs.ring))

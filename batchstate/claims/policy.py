@@ -60,8 +60,9 @@ class Backoff:
 
 def _check_duration(instance: object, attribute: object, value: Duration | None) -> None:
     del instance
-    if value is not None:
-        milliseconds(value, getattr(attribute, "name", "duration"), zero=True)
+    name = getattr(attribute, "name", "duration")
+    if value is not None or name != "keep_dead":
+        milliseconds(value, name, zero=True)  # type: ignore[arg-type]  # what is no duration is refused there
 
 
 def _check_count(instance: object, attribute: object, value: object) -> None:

@@ -287,6 +287,7 @@ def drive(harness: Harness, steps: int, *, length: int = 60) -> tuple[int, int]:
                 deadline=None,
                 database=None,
                 print_blob=True,
+                report_multiple_bugs=False,
                 phases=(Phase.generate, Phase.shrink),
                 suppress_health_check=list(HealthCheck),
             ),

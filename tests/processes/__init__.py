@@ -1,0 +1,1 @@
+"""Workers as processes of their own, on stores that processes can share."""
