@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Final
 from batchstate.errors import ClaimLostError, CorruptRowError, UnsupportedFormatError
 from batchstate.job_calls import Claimed, Extended
 from batchstate.job_rules import batch_of_claim, ending_swap
-from batchstate.job_wire import JobRow, decode_job
+from batchstate.job_wire import JOB_FORMAT, JobRow, decode_job
+from batchstate.moves import LONGEST_TEXT
 from batchstate.wire import decode_batch, encode_batch
 from batchstate_sqlite import job_statements as sql
 from batchstate_sqlite import statements, writes
 from batchstate_sqlite.job_states import ClaimState, ending_of, ending_text
+from batchstate_sqlite.reads import fetched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from sqlite3 import Cursor
 
     from batchstate.job_calls import Claiming
+    from batchstate.jobs import Job
     from batchstate_sqlite.job_states import GroupState
     from batchstate_sqlite.job_step import JobStep
 
@@ -51,26 +54,26 @@ def claim(step: JobStep, claiming: Claiming) -> Claimed | None:
     limit = min(claiming.limit, MAX_CLAIM)
     if claiming.group is not None:
         group = step.group(claiming.group)
-        rows = _take(step, group, limit, claiming.id) if step.is_servable(group) else []
+        jobs = _take(step, group, limit, claiming) if step.is_servable(group) else []
         step.refresh(group)
     elif claiming.across_groups:
-        rows = _take_across(step, limit, claiming.id)
+        jobs = _take_across(step, limit, claiming)
     else:
-        rows = _take_by_turn(step, limit, claiming.id)
-    return _make(step, claiming, rows) if rows else None
+        jobs = _take_by_turn(step, limit, claiming)
+    return _make(step, claiming, jobs) if jobs else None
 
 
-def _take_by_turn(step: JobStep, limit: int, claim_id: str) -> list[JobRow]:
+def _take_by_turn(step: JobStep, limit: int, claiming: Claiming) -> list[Job]:
     while heads := step.groups_in_turn(1):
         group = heads[0]
-        rows = _take(step, group, limit, claim_id) if step.is_servable(group) else []
+        jobs = _take(step, group, limit, claiming) if step.is_servable(group) else []
         step.served(group)
-        if rows:
-            return rows
+        if jobs:
+            return jobs
     return []
 
 
-def _take_across(step: JobStep, limit: int, claim_id: str) -> list[JobRow]:
+def _take_across(step: JobStep, limit: int, claiming: Claiming) -> list[Job]:
     """Take one job a group, round after round; each group is read and written once."""
     heads = step.groups_in_turn(limit)
     room: dict[str, int] = {}
@@ -88,7 +91,7 @@ def _take_across(step: JobStep, limit: int, claim_id: str) -> list[JobRow]:
             turns.append(group)
     shares = Counter(group.name for group in order)
     taken = {
-        group.name: iter(_take(step, group, shares[group.name], claim_id)) for group in heads if group.name in shares
+        group.name: iter(_take(step, group, shares[group.name], claiming)) for group in heads if group.name in shares
     }
     behind = {group.name: group for group in turns if group.name in shares}
     for group in heads:
@@ -96,23 +99,42 @@ def _take_across(step: JobStep, limit: int, claim_id: str) -> list[JobRow]:
             step.served(group)
     for group in behind.values():
         step.served(group)
-    return [row for group in order if (row := next(taken[group.name], None)) is not None]
+    return [job for group in order if (job := next(taken[group.name], None)) is not None]
 
 
-def _take(step: JobStep, group: GroupState, limit: int, claim_id: str) -> list[JobRow]:
-    """Take the oldest jobs of a servable group out of its line, those that are due among them; their rows as held."""
+def _take(step: JobStep, group: GroupState, limit: int, claiming: Claiming) -> list[Job]:
+    """Take the oldest jobs of a servable group out of its line, those that are due among them."""
     _promote_due(step, group)
     headroom = group.headroom(step.ceiling)
     limit = limit if headroom is None else min(limit, headroom)
     cursor, queue = step.cursor, step.queue
-    values = (claim_id, queue, group.name, limit)
-    rows = [JobRow._make(row) for row in cursor.execute(sql.FIRST_IN_LINE, values).fetchall()]
-    if rows:
-        cursor.execute(sql.HOLD_FIRST_IN_LINE, (claim_id, queue, group.name, len(rows)))
-        cursor.execute(sql.ADVANCE_LINE, (queue, group.name, rows[-1].order))
-        group.waiting -= len(rows)
-        group.active += len(rows)
-    return rows
+    expires_at = step.now + claiming.lease
+    jobs: list[Job] = []
+    for row in fetched(cursor, sql.FIRST_IN_LINE, (claiming.id, queue, group.name, limit)):
+        try:
+            jobs.append(decode_job(row, queue, claim_expires_at=expires_at))
+        except CorruptRowError as error:
+            _put_aside(step, JobRow._make(row), error)
+    if jobs:
+        cursor.execute(sql.HOLD_FIRST_IN_LINE, (claiming.id, queue, group.name, len(jobs)))
+        cursor.execute(sql.ADVANCE_LINE, (queue, group.name, jobs[-1].order))
+        group.waiting -= len(jobs)
+        group.active += len(jobs)
+    return jobs
+
+
+def _put_aside(step: JobStep, row: JobRow, error: CorruptRowError) -> None:
+    """Let a job that cannot be read be dead, where it is seen, so that it does not stand in the way of all others.
+
+    Raises:
+        CorruptRowError: a newer program wrote it, and will read it.
+    """
+    if type(row.format) is int and row.format > JOB_FORMAT:
+        raise error
+    [stored] = step.cursor.execute(sql.BARE_JOBS_OF, (json.dumps([row.id]), step.queue)).fetchall()
+    before = JobRow._make(stored)._replace(place="waiting", group=row.group, order=row.order)
+    step.move(before, before._replace(place="dead", dead_at=step.now, error=str(error)[:LONGEST_TEXT]))
+    step.write_jobs()
 
 
 def _promote_due(step: JobStep, group: GroupState) -> None:
@@ -130,22 +152,21 @@ def _promote_due(step: JobStep, group: GroupState) -> None:
         group.waiting += len(due)
 
 
-def _make(step: JobStep, claiming: Claiming, rows: Sequence[JobRow]) -> Claimed:
+def _make(step: JobStep, claiming: Claiming, jobs: Sequence[Job]) -> Claimed:
     expires_at = step.now + claiming.lease
-    ids = [row.id for row in rows]
+    ids = [job.id for job in jobs]
     batch = batch_of_claim(step.queue, claiming, ids, step.now)
     stored = encode_batch(batch, step.queue)
     cursor, queue = step.cursor, step.queue
     cursor.execute(statements.INSERT_BATCH, (queue, stored.mark, *stored))
     cursor.execute(statements.PUT_RECORD, (queue, batch.state, batch.id, batch.version))
     cursor.execute(sql.ASSOCIATE, (queue, batch.id, stored.requests))
-    group = None if claiming.across_groups else rows[0].group
+    group = None if claiming.across_groups else jobs[0].group or ""
     state = ClaimState(batch.id, group, expires_at, expires_at, len(ids), ending_text(claiming.ending))
     cursor.execute(sql.PUT_CLAIM, (queue, *state))
     cursor.execute(sql.PUT_CLAIM_JOBS, (queue, batch.id, stored.requests))
     cursor.execute(sql.PUT_LEASE, (queue, expires_at, batch.id))
-    jobs = tuple(decode_job(row, queue, claim_expires_at=expires_at) for row in rows)
-    return Claimed(batch, jobs, expires_at)
+    return Claimed(batch, tuple(jobs), expires_at)
 
 
 def claimed(cursor: Cursor, queue: str, claim_id: str) -> Claimed | None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pytest
 
-from batchstate.errors import BatchStateError
+from batchstate.errors import BatchStateError, CorruptRowError
 from batchstate.job_calls import Claiming, NewJob, Settling
+from batchstate.jobs import Job
 from batchstate.listing import list_by_states
 from batchstate.testing import ManualClock
 from batchstate_sqlite import SQLiteStorage, schema
@@ -152,3 +153,53 @@ def test_what_sqlite_cannot_store_is_refused(path: Path) -> None:
         refused, added = store.add_jobs([NewJob("j1", "1", due_at=2**63), NewJob("j2", "1", due_at=2**63 - 1)])
         assert isinstance(refused, BatchStateError)
         assert added == "added"
+
+
+@pytest.mark.parametrize(
+    "damage", ["payload = '{'", "attempts = -1", "payload = CAST(x'22ff22' AS TEXT)", "max_attempts = 'many'"]
+)
+def test_a_job_that_cannot_be_read_does_not_stand_in_the_way(
+    path: Path, check_jobs: Callable[[Path], None], damage: str
+) -> None:
+    """It is put aside as dead, where it is seen, and those behind it are served at once and completely."""
+    with SQLiteStorage(path, "q", clock=lambda: 1_000) as store:
+        store.add_jobs([NewJob(name, "1") for name in ("bad", "b", "c")])
+        with store.database.transaction() as cursor:
+            cursor.execute(f"UPDATE batchstate_jobs SET {damage} WHERE id = 'bad'")  # noqa: S608 - a constant
+        claimed = store.claim_jobs(Claiming("c1", 10, 1_000, "m"))
+        assert claimed is not None
+        assert [job.id for job in claimed.jobs] == ["b", "c"]
+        assert (store.count_jobs().dead, store.count_jobs().waiting) == (1, 0)
+        [seen] = store.list_jobs("dead").items
+        assert isinstance(seen, CorruptRowError)
+        assert seen.key == "bad"
+        check_jobs(path)
+        assert store.remove_jobs(["bad"]) == [None]
+        check_jobs(path)
+
+
+def test_a_job_of_a_newer_program_is_left_to_it(path: Path) -> None:
+    """A claim that meets a row of a format that is not known yet says so, and changes nothing."""
+    with SQLiteStorage(path, "q") as store:
+        store.add_jobs([NewJob("new", "1")])
+        with store.database.transaction() as cursor:
+            cursor.execute("UPDATE batchstate_jobs SET format = 99")
+        with pytest.raises(CorruptRowError, match="format"):
+            store.claim_jobs(Claiming("c1", 10, 1_000, "m"))
+        assert (store.count_jobs().dead, store.count_jobs().waiting) == (0, 1)
+
+
+def test_a_claim_whose_batch_was_lost_lets_its_jobs_go(path: Path, check_jobs: Callable[[Path], None]) -> None:
+    """Its jobs can be settled, and a sweep brings the others back, though there is no batch to move any more."""
+    with SQLiteStorage(path, "q", clock=lambda: 1_000) as store:
+        store.add_jobs([NewJob(name, "1") for name in "abc"])
+        store.claim_jobs(Claiming("c1", 10, 1_000, "m"))
+        with store.database.transaction() as cursor:
+            cursor.execute("DELETE FROM batchstate_batches")
+            cursor.execute("DELETE FROM batchstate_records")
+        assert store.settle_jobs("c1", [Settling("b", "complete")], keep_done=0).outcomes == ("completed",)
+        later = SQLiteStorage(store.database, "q", clock=lambda: 2_000)
+        swept = later.sweep_jobs(100, max_stalls=1)
+        assert (swept.returned, swept.ended) == (("a", "c"), ("c1",))
+        assert [job.id for job in later.get_jobs("abc").values() if isinstance(job, Job)] == ["a", "c"]
+    check_jobs(path)
