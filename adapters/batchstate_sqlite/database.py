@@ -13,6 +13,7 @@ from batchstate.errors import InvalidValueError, StorageUnavailableError
 from batchstate.times import Duration, milliseconds
 from batchstate_sqlite import schema
 from batchstate_sqlite.errors import NOTHING_WRITTEN, READING, UNKNOWN, is_busy, translated
+from batchstate_sqlite.nudges import Nudges, nudges_of
 from batchstate_sqlite.pool import Pool
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class SQLiteDatabase:
         self._synchronous = synchronous
         self._patience = milliseconds(timeout, "timeout", zero=True) / 1000
         self._adopt = adopt
+        self.nudges = Nudges() if self.in_memory else nudges_of(self.path)
+        """Those who wait for jobs."""
         self._mode = "rwc"  # only the first opening makes a file: were it deleted since, a new one would have no tables
         self._pool = Pool(
             self.name, self._connect, most=1 if self.in_memory else CONNECTIONS, shared=not self.in_memory

@@ -66,7 +66,7 @@ class SQLiteJobs:
 
     def claim_jobs(self, claiming: Claiming) -> Claimed | None:
         self._refuse_lease()
-        with self._step() as step:
+        with self._step(nudging=False) as step:
             if step.cursor.execute(sql.CLAIM_IS_KNOWN, (self._queue, claiming.id)).fetchone():
                 return job_claims.claimed_again(step.cursor, self._queue, claiming.id)
             return job_claims.claim(step, claiming)
@@ -161,7 +161,7 @@ class SQLiteJobs:
         return self._read(lambda rows: job_listing.list_claims(rows, self._queue, cursor, limit))
 
     def purge_jobs(self, limit: int, *, keep_dead: int | None) -> tuple[int, bool]:
-        with self._step() as step:
+        with self._step(nudging=False) as step:
             return job_listing.purge(step, limit, keep_dead)
 
     def take_hold(self, batch_id: str, token: str, lease: int) -> Held:
@@ -188,6 +188,9 @@ class SQLiteJobs:
                 self._check_hold(cursor, batch_id, token, self.clock())
                 cursor.execute(sql.DROP_HOLD, (self._queue, batch_id))
 
+    def listen(self, nudge: Callable[[], None]) -> Callable[[], None]:
+        return self.database.nudges.listen(nudge)
+
     def _put_hold(self, cursor: Cursor, batch_id: str, token: str, expires_at: int) -> Held:
         cursor.execute(sql.PUT_HOLD, (self._queue, batch_id, token, expires_at))
         return Held(batch_id, token, expires_at)
@@ -206,12 +209,14 @@ class SQLiteJobs:
             raise InvalidValueError(msg)
 
     @contextmanager
-    def _step(self) -> Iterator[JobStep]:
-        """Give a writing step, which is finished at the end."""
+    def _step(self, *, nudging: bool = True) -> Iterator[JobStep]:
+        """Give a writing step, which is finished at the end; then tell who waits for jobs, if it may have made some."""
         with self.database.transaction() as cursor:
             step = JobStep(cursor, self._queue, self.clock())
             yield step
             step.finish()
+        if nudging and not isinstance(self.database, JoinedConnection):
+            self.database.nudges()
 
     def _read(self, work: Callable[[Cursor], T]) -> T:
         """Answer what `work` reads, in however many statements, as it was at one instant."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from batchstate.errors import InvalidValueError
 from batchstate_sqlite import schema
 from batchstate_sqlite.errors import NOTHING_WRITTEN, READING, translated
+from batchstate_sqlite.nudges import Nudges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +41,8 @@ class JoinedConnection:
         self._connection = connection
         self.name = "the database of your connection"
         self.path = "a connection"
+        self.nudges = Nudges()
+        """Nobody is told of what is not committed yet."""
         if self.read(lambda cursor: schema.needs_preparing(cursor, self.name, adopt=True)):
             msg = (
                 "your database does not have batchstate's tables, or not the present ones: open it once with "

@@ -96,9 +96,18 @@ class SQLiteStorage(SQLiteJobs):
     def joining(cls, connection: Connection, queue: str, *, clock: Clock | None = None) -> Self:
         """Work inside the transaction of a connection of yours: our rows are committed or undone with yours.
 
+            connection.execute("INSERT INTO changes VALUES (?)", [change])
+            BatchQueue(SQLiteStorage.joining(connection, "merges")).add(change)     # there if the change is
+            connection.commit()
+
+        Batches are created and moved, jobs added, settled, revived and removed so. Claims and holds are not made or
+        extended here, since nobody would see the lease before your commit: those raise `InvalidValueError` and want
+        a storage of its own. Jobs that it claimed can be settled here, and are done exactly when your rows are there.
+
         Args:
-            connection: to a database that has batchstate's tables. It is never committed by us; where
-                no transaction is open, the first write begins one.
+            connection: to a database that has batchstate's tables, which `SQLiteStorage(path, queue, adopt=True)`
+                makes, not within a transaction. It is never committed by us; where no transaction is open, the
+                first write begins one.
             queue: the queue.
             clock: as for the class.
 
