@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks import bench_lifecycle
+from tests.benchmarks import bench_dynamodb, bench_lifecycle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BENCHMARKS: dict[str, Callable[[], Iterator[Race]]] = {
     "memory lifecycle": bench_lifecycle.memory,
     "sqlite lifecycle": bench_lifecycle.sqlite,
+    "dynamodb lifecycle": bench_dynamodb.dynamodb,
 }
 
 
