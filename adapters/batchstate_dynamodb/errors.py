@@ -80,7 +80,7 @@ class ConditionFailedError(Exception):
             where there is none.
     """
 
-    def __init__(self, item: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, item: dict[str, Any] | None = None) -> None:
         super().__init__()
         self.item = item
 

@@ -16,7 +16,7 @@ from batchstate.names import MAX_NAME_BYTES
 from batchstate.wire import BatchRow, decode_batch, encode_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from batchstate.entities import Batch
     from batchstate.storage import Unreadable
@@ -47,6 +47,7 @@ QUEUES: Final = "#queues"
 """The partition that lists the queues. A queue's own partitions never begin with `#`: no name is empty."""
 
 _ROW: Final = "row"
+_NUMBERS: Final = frozenset({"format", "version", "entered", "created_at", "updated_at", "retired_at"})
 _LARGEST_ITEM: Final = 400 * 1024
 _LONGEST_ESCAPE: Final = 6
 """Bytes that one character takes at most in a JSON text, as a control character does: six."""
@@ -126,37 +127,56 @@ class Layout:
         """The partition of one shard of the retired rows."""
         return f"{self._retired}{shard}"
 
-    def read_row(self, item: Mapping[str, Any]) -> Batch | Unreadable:
+    def read_row(self, item: Item) -> Batch | Unreadable:
         """Answer the batch of a row's item, or the error that names it."""
-        values = (
-            read_number(item, "format"),
-            read_text(item, "pk").removeprefix(self.batches),
-            read_number(item, "version"),
-            read_text(item, "state"),
-            read_number(item, "entered"),
-            read_number(item, "created_at"),
-            read_number(item, "updated_at"),
-            read_number(item, "retired_at"),
-            read_text(item, "marks"),
-            read_text(item, "moves"),
-            read_text(item, "requests"),
-            read_text(item, "attributes"),
-        )
+        try:
+            values = self._sound_row(item)
+        except (KeyError, ValueError):
+            values = self._any_row(item)
         try:
             return decode_batch(values, self.queue)
         except (CorruptRowError, UnsupportedFormatError) as error:
             return error
 
-    def read_record(self, item: Mapping[str, Any]) -> MembershipRecord:
+    def _sound_row(self, item: Item) -> tuple[object, ...]:
+        """Answer the fields of a row as it should be, the quick way; raises `KeyError` or `ValueError` for another."""
+        return (
+            int(item["format"]["N"]),
+            item["pk"]["S"][len(self.batches) :],
+            int(item["version"]["N"]),
+            item["state"]["S"],
+            int(item["entered"]["N"]),
+            int(item["created_at"]["N"]),
+            int(item["updated_at"]["N"]),
+            int(item["retired_at"]["N"]) if "retired_at" in item else None,
+            item["marks"]["S"],
+            item["moves"]["S"] if "moves" in item else "",
+            item["requests"]["S"],
+            item["attributes"]["S"],
+        )
+
+    def _any_row(self, item: Item) -> tuple[object, ...]:
+        """Answer the fields of whatever lies where a row should be."""
+        values: list[object] = []
+        for name in BatchRow._fields:
+            if name == "id":
+                values.append(read_text(item, "pk").removeprefix(self.batches))
+            elif name in _NUMBERS:
+                values.append(read_number(item, name))
+            else:
+                values.append(read_text(item, name))
+        return tuple(values)
+
+    def read_record(self, item: Item) -> MembershipRecord:
         """Answer the record of its item; raises `CorruptRowError` where it is none."""
-        _, _, state = read_text(item, "pk").removeprefix(self.records).partition("#")
-        batch_id, version = read_text(item, "sk"), read_number(item, "version")
+        state = item["pk"]["S"][len(self.records) :].partition("#")[2]
+        batch_id, version = item["sk"]["S"], read_number(item, "version")
         if type(version) is not int:
             msg = f"the record of batch {batch_id!r} under {state!r} has no version; look at it with the console"
             raise CorruptRowError(msg, key=batch_id)
         return MembershipRecord(self.queue, state, batch_id, version)
 
-    def read_association(self, item: Mapping[str, Any]) -> Association:
+    def read_association(self, item: Item) -> Association:
         """Answer the association of its item."""
         request_id = read_text(item, "pk").removeprefix(self.requests)
         return Association(self.queue, request_id, read_text(item, "sk"), read_text(item, "outcome"))
@@ -172,13 +192,13 @@ def number(value: int) -> dict[str, str]:
     return {"N": str(value)}
 
 
-def read_text(item: Mapping[str, Any], name: str) -> str:
+def read_text(item: Item, name: str) -> str:
     """Answer a text of an item; `""`, which is never stored, where it has none of this name."""
     value = item.get(name, {}).get("S", "")
     return value if isinstance(value, str) else ""
 
 
-def read_number(item: Mapping[str, Any], name: str) -> int | str | None:
+def read_number(item: Item, name: str) -> int | str | None:
     """Answer a whole number of an item, `None` where it has none of this name, and the text where it is not whole."""
     value = item.get(name, {}).get("N")
     try:
@@ -192,7 +212,7 @@ def item_key(key: Key) -> Item:
     return {"pk": text(key.pk), "sk": text(key.sk)}
 
 
-def key_of(item: Mapping[str, Any]) -> Key:
+def key_of(item: Item) -> Key:
     """Answer the key of an item."""
     return Key(read_text(item, "pk"), read_text(item, "sk"))
 

@@ -130,16 +130,19 @@ class Requests:
         found: Item | None = self.call("get_item", Key=item_key(key), ConsistentRead=True).get("Item")
         return found
 
-    def get_many(self, keys: Iterable[Key]) -> dict[Key, Item]:
-        """Load items, strongly consistent; missing ones are absent from the answer."""
+    def get_many(self, keys: Iterable[Key], read: Callable[[Item], Answer]) -> dict[Key, Answer]:
+        """Load items, strongly consistent, and `read` each; missing ones are absent from the answer."""
         distinct = list(dict.fromkeys(keys))
         if len(distinct) == 1:
             item = self.get(distinct[0])
-            return {} if item is None else {distinct[0]: item}
+            return {} if item is None else {distinct[0]: read(item)}
         chunks = [distinct[start : start + _KEYS_A_GET] for start in range(0, len(distinct), _KEYS_A_GET)]
-        found: dict[Key, Item] = {}
-        for items in self.side_by_side(self._get_chunk, chunks):
-            found.update((key_of(item), item) for item in items)
+        found: dict[Key, Answer] = {}
+        # Read beside the requests that are still under way, not after the last of them.
+        for answers in self.side_by_side(
+            lambda chunk: [(key_of(item), read(item)) for item in self._get_chunk(chunk)], chunks
+        ):
+            found.update(answers)
         return found
 
     def delete_many(self, keys: Iterable[Key]) -> None:

@@ -20,7 +20,7 @@ from batchstate.storage import Page
 from batchstate.tidying import RETENTION
 from batchstate.times import milliseconds
 from batchstate_dynamodb.expressions import delete_record, delete_row
-from batchstate_dynamodb.layout import Filing, Key, read_text
+from batchstate_dynamodb.layout import Filing, Key, key_of, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from batchstate.entities import Batch
     from batchstate.storage import Outcome, Unreadable
     from batchstate.times import Clock
-    from batchstate_dynamodb.layout import Layout
+    from batchstate_dynamodb.layout import Item, Layout
     from batchstate_dynamodb.requests import Requests
     from batchstate_dynamodb.sharding import Shards
 
@@ -66,14 +66,15 @@ class Retired:
     def page(self, cursor: str | None, limit: int) -> Page[Batch | Unreadable]:
         """Answer one page of the retired rows; the cursor is the last entry's sort key."""
         entries = self._entries(cursor, max(limit, 1))
-        items = self._requests.get_many(self._layout.row(filing.batch_id) for filing, _ in entries.filings)
+        found = self._requests.get_many(
+            (self._layout.row(filing.batch_id) for filing, _ in entries.filings), self._read_row
+        )
         rows: dict[str, Batch | Unreadable] = {}
         strays: list[Key] = []
         for filing, shard in entries.filings:
-            item = items.get(self._layout.row(filing.batch_id))
-            row = None if item is None else self._layout.read_row(item)
+            row, retired = found.get(self._layout.row(filing.batch_id), (None, False))
             if isinstance(row, BatchStateError):
-                if item is not None and "retired_at" in item:
+                if retired:
                     rows[filing.batch_id] = row
             elif row is not None and row.retired_at == filing.at and row.mark == filing.mark:
                 rows[filing.batch_id] = row
@@ -83,6 +84,10 @@ class Retired:
             with suppress(StorageUnavailableError):  # they cost a read each, and the next listing sees them again
                 self._requests.delete_many(strays)
         return Page(list(rows.values()), entries.last)
+
+    def _read_row(self, item: Item) -> tuple[Batch | Unreadable, bool]:
+        """Answer a row, and whether it is retired, which is seen also of one that cannot be read."""
+        return self._layout.read_row(item), "retired_at" in item
 
     def _entries(self, cursor: str | None, limit: int) -> _Entries:
         """Answer the next entries with their shards, in order over all shards, and where the next page begins."""
@@ -100,8 +105,7 @@ class Retired:
 
     def delete(self, batches: Sequence[Batch], states: Sequence[str]) -> list[Outcome]:
         """Delete what is left of retired batches: records, associations, rows, and at last their entries here."""
-        items = self._requests.get_many(self._layout.row(batch.id) for batch in batches)
-        rows = {key: self._layout.read_row(item) for key, item in items.items()}
+        rows = self._requests.get_many((self._layout.row(batch.id) for batch in batches), self._layout.read_row)
         outcomes: list[Outcome] = []
         present: list[Batch] = []
         gone: list[Batch] = []
@@ -133,7 +137,7 @@ class Retired:
             for shard in self._shards.places(batch.id)
         }
         self._requests.side_by_side(
-            lambda key: self._delete_record(key, versions[key]), self._requests.get_many(versions)
+            lambda key: self._delete_record(key, versions[key]), self._requests.get_many(versions, key_of)
         )
 
     def _delete_record(self, key: Key, up_to: int) -> None:

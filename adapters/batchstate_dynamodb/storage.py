@@ -9,6 +9,7 @@ from batchstate.errors import BatchStateError, InvalidValueError, StorageUnavail
 from batchstate.names import check_name
 from batchstate.storage import Kind, Outcome, Page, Swap, Unreadable, judge_creation, judge_swap
 from batchstate.times import Clock, wall_clock
+from batchstate.transition import record_of
 from batchstate.wire import BatchRow, check_association, check_record
 from batchstate_dynamodb.errors import ConditionFailedError
 from batchstate_dynamodb.expressions import (
@@ -18,7 +19,7 @@ from batchstate_dynamodb.expressions import (
     put_record,
     update_row,
 )
-from batchstate_dynamodb.layout import QUEUES, Key, Layout, encode_batches, item_key, read_text
+from batchstate_dynamodb.layout import QUEUES, Item, Key, Layout, encode_batches, item_key, read_text
 from batchstate_dynamodb.queues import QueueEntry
 from batchstate_dynamodb.requests import DEFAULT_THREADS, Requests
 from batchstate_dynamodb.reshard import Parts
@@ -26,7 +27,7 @@ from batchstate_dynamodb.retired import Retired
 from batchstate_dynamodb.sharding import DEFAULT_SHARDS, Shards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
     from types import TracebackType
 
     from types_boto3_dynamodb import DynamoDBClient
@@ -122,8 +123,7 @@ class DynamoDBStorage:
 
     def get_batches(self, ids: Iterable[str]) -> dict[str, Batch | Unreadable]:
         keys = {self._layout.row(batch_id): batch_id for batch_id in ids}
-        items = self._requests.get_many(keys)
-        return {keys[key]: self._layout.read_row(item) for key, item in items.items()}
+        return {keys[key]: row for key, row in self._requests.get_many(keys, self._layout.read_row).items()}
 
     def update_batches(self, swaps: Sequence[Swap]) -> list[Outcome]:
         rows = encode_batches([swap.after for swap in swaps], self._queue)
@@ -144,8 +144,7 @@ class DynamoDBStorage:
             for shard in self._shards.places(batch_id)
         ]
         found: dict[tuple[str, str], MembershipRecord] = {}
-        for item in self._requests.get_many(wanted).values():
-            record = self._layout.read_record(item)
+        for record in self._requests.get_many(wanted, self._layout.read_record).values():
             known = found.get((record.state, record.batch_id))
             if known is None or known.version < record.version:
                 found[record.state, record.batch_id] = record
@@ -179,8 +178,11 @@ class DynamoDBStorage:
         return self._retired.page(cursor, limit)
 
     def delete_batches(self, batches: Sequence[Batch], states: Sequence[str]) -> list[Outcome]:
+        outcomes = [self._refusal(record_of(batch), check_record) for batch in batches]
         self._entry.check()
-        return self._retired.delete(batches, states)
+        sound = [batch for batch, outcome in zip(batches, outcomes, strict=True) if outcome is None]
+        deleted = iter(self._retired.delete(sound, states))
+        return [next(deleted) if outcome is None else outcome for outcome in outcomes]
 
     def list_queues(self) -> list[str]:
         return sorted(read_text(item, "sk") for item in self._requests.query_all(QUEUES))
@@ -205,7 +207,7 @@ class DynamoDBStorage:
     ) -> None:
         self.close()
 
-    def _of_kind(self, kind: Kind) -> tuple[str, Callable[[Mapping[str, Any]], object]]:
+    def _of_kind(self, kind: Kind) -> tuple[str, Callable[[Item], object]]:
         if kind == "batches":
             return self._layout.batches, self._layout.read_row
         if kind == "records":
@@ -232,15 +234,23 @@ class DynamoDBStorage:
         batch, row = pair
         if isinstance(row, BatchStateError):
             return row
+        if row.retired_at is None:
+            return self._insert(batch, row)
+        return self._filed(batch, lambda: self._insert(batch, row))
+
+    def _insert(self, batch: Batch, row: BatchRow) -> Outcome:
         key = self._layout.row(row.id)
         try:
             self._requests.call("put_item", **insert_row(key, row))
         except ConditionFailedError as failed:
-            met = self._met(key, failed)
-            if met is None:
-                raise StorageUnavailableError(f"batch {row.id!r} came and went while it was created") from failed
-            return judge_creation(batch, met)
+            return self._judge_creation(batch, key, failed)
         return None
+
+    def _judge_creation(self, batch: Batch, key: Key, failed: ConditionFailedError) -> Outcome:
+        met = self._met(key, failed)
+        if met is None:
+            raise StorageUnavailableError(f"batch {batch.id!r} came and went while it was created") from failed
+        return judge_creation(batch, met)
 
     def _swap(self, pair: tuple[Swap, BatchRow | BatchStateError]) -> Outcome:
         swap, row = pair
@@ -259,10 +269,13 @@ class DynamoDBStorage:
         return None
 
     def _retire(self, swap: Swap, row: BatchRow) -> Outcome:
-        """File the row for `list_retired` before it is seen to be retired; take that back where it never is."""
-        entry = self._retired.key(swap.after)
+        return self._filed(swap.after, lambda: self._update(swap, row))
+
+    def _filed(self, batch: Batch, write: Callable[[], Outcome]) -> Outcome:
+        """File a row for `list_retired` before it is seen to be retired; take that back where it never is."""
+        entry = self._retired.key(batch)
         self._requests.call("put_item", Item=item_key(entry))
-        outcome = self._update(swap, row)
+        outcome = write()
         if outcome is not None:
             self._requests.delete_many([entry])
         return outcome

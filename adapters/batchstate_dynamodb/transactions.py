@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from batchstate.creation import associations_of
 from batchstate.entities import Association, MembershipRecord
-from batchstate.errors import BatchStateError, StorageUnavailableError
+from batchstate.errors import BatchStateError
 from batchstate.storage import Outcome, Swap, judge_creation, judge_swap
 from batchstate_dynamodb.errors import CONDITION_FAILED, CancelledError, ConditionFailedError
 from batchstate_dynamodb.expressions import (
@@ -114,13 +114,12 @@ class TransactingDynamoDBStorage(DynamoDBStorage):
         ]
         if row.retired_at is None:
             others.append({"Put": put_record(record, row.version)})
+        else:
+            others.append({"Put": {"Item": item_key(self._retired.key(batch))}})
         try:
             self._transact({"Put": insert_row(key, row)}, others)
         except ConditionFailedError as failed:
-            met = self._met(key, failed)
-            if met is None:
-                raise StorageUnavailableError(f"batch {row.id!r} came and went while it was created") from failed
-            return judge_creation(batch, met)
+            return self._judge_creation(batch, key, failed)
         return None
 
     def _create_large(self, batches: Sequence[Batch]) -> list[Outcome]:

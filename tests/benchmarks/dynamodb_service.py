@@ -1,4 +1,4 @@
-"""A service that answers after a set time: reads of one table, as bytes that the client parses as it would the real ones."""
+"""A service that answers after a set time: reads of one table, as bytes that the client parses as it does any."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Service:
         self._partitions: dict[str, list[str]] = {}
         for pk, sk in sorted(self._items):
             self._partitions.setdefault(pk, []).append(sk)
-        client.meta.events.register("before-send.dynamodb", self._answer)
+        client.meta.events.register("before-send.dynamodb", self._answer)  # type: ignore[arg-type]  # it answers
 
     def _answer(self, request: Any, **_: object) -> AWSResponse:  # noqa: ANN401 - botocore's own
         operation = request.headers["X-Amz-Target"].decode().rpartition(".")[2]
         body = getattr(self, f"_{operation}")(json.loads(request.body)).encode()
         headers = {"x-amz-crc32": str(zlib.crc32(body)), "Content-Type": "application/x-amz-json-1.0"}
         time.sleep(self.seconds)
-        return AWSResponse(request.url, 200, headers, _Raw(body))
+        return AWSResponse(request.url, 200, headers, _Raw(body))  # type: ignore[arg-type]  # all it needs
 
     def _GetItem(self, wanted: dict[str, Any]) -> str:  # noqa: N802 - the service's name
         item = self._items.get((wanted["Key"]["pk"]["S"], wanted["Key"]["sk"]["S"]))

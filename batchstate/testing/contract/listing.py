@@ -218,7 +218,8 @@ class ListingProblems(Contract):
 
         for look in (list_by_states, iter_by_states):
             problems: list[BatchStateError] = []
-            assert list(look(store, ["queued"], on_problem=problems.append)) == good
+            found = look(store, ["queued"], on_problem=problems.append)
+            assert sorted(found, key=lambda batch: batch.id) == good
             assert sorted(type(problem).__name__ for problem in problems) == [
                 "CorruptRowError", "DanglingRecordError", "UnsupportedFormatError",
             ]  # fmt: skip
