@@ -14,7 +14,7 @@ from batchstate.urls import read_options
 from batchstate_dynamodb.requests import DEFAULT_THREADS
 from batchstate_dynamodb.sharding import DEFAULT_SHARDS
 from batchstate_dynamodb.storage import DynamoDBStorage
-from batchstate_dynamodb.table import create_table
+from batchstate_dynamodb.table import check_table, cloudformation, create_table, iam_policy
 from batchstate_dynamodb.transactions import TransactingDynamoDBStorage
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from batchstate.times import Clock
     from batchstate.urls import StorageURL
 
-__all__ = ["URLOptions", "client_of", "make_client", "open_url"]
+__all__ = ["URLOptions", "client_of", "make_client", "open_url", "provision_url", "template_of"]
 
 _CONNECT_SECONDS = 5
 _READ_SECONDS = 10
@@ -70,6 +70,34 @@ def open_url(url: StorageURL, queue: str, *, clock: Clock | None = None) -> Dyna
     if options.create:
         create_table(store.client, table)
     return store
+
+
+def provision_url(url: StorageURL, *, recovery: bool) -> list[str]:
+    """Create the table that a URL names if there is none; answer what was done or is wrong with it, a sentence each.
+
+    Raises:
+        InvalidValueError: the URL is wrong, or the service refuses the table's name.
+        StorageUnavailableError: the service cannot be reached, or does not allow it.
+    """
+    table, options = table_of(url), read_options(url, URLOptions)
+    client = client_of(options)
+    try:
+        created = create_table(client, table, recovery=recovery)
+        done = [f"table {table!r} was created" if created else f"table {table!r} was there"]
+        return [*done, *(["it has point-in-time recovery"] if recovery else []), *check_table(client, table)]
+    finally:
+        client.close()
+
+
+def template_of(url: StorageURL, form: str) -> str:
+    """Answer the template of the table that a URL names, or a worker's policy; raises `InvalidValueError`."""
+    table, options = table_of(url), read_options(url, URLOptions)
+    if form == "cloudformation":
+        return cloudformation(table)
+    if form == "iam":
+        return iam_policy(table, region=options.region or "*")
+    msg = f"a table can be described as cloudformation or as iam, not as {form!r:.40}"
+    raise InvalidValueError(msg)
 
 
 def table_of(url: StorageURL) -> str:

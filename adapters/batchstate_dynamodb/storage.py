@@ -25,6 +25,7 @@ from batchstate_dynamodb.requests import DEFAULT_THREADS, Requests
 from batchstate_dynamodb.reshard import Parts
 from batchstate_dynamodb.retired import Retired
 from batchstate_dynamodb.sharding import DEFAULT_SHARDS, Shards
+from batchstate_dynamodb.table import describe_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -94,6 +95,24 @@ class DynamoDBStorage:
         from batchstate_dynamodb.opening import open_url  # noqa: PLC0415 - it stands on this module
 
         return open_url(url, queue, clock=clock)
+
+    @classmethod
+    def provision(cls, url: StorageURL, *, recovery: bool) -> list[str]:
+        """Create the table that `url` names if there is none, and answer what was done or is wrong with it."""
+        from batchstate_dynamodb.opening import provision_url  # noqa: PLC0415 - it stands on this module
+
+        return provision_url(url, recovery=recovery)
+
+    @classmethod
+    def template(cls, url: StorageURL, form: str) -> str:
+        """Answer the table as a template (`"cloudformation"`), or the rights that a worker needs (`"iam"`)."""
+        from batchstate_dynamodb.opening import template_of  # noqa: PLC0415 - it stands on this module
+
+        return template_of(url, form)
+
+    def describe(self) -> tuple[dict[str, str], list[str]]:
+        """Answer facts about the table, and what endangers its data; needs the rights to describe it."""
+        return describe_table(self.client, self._requests.table)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of queue {self._queue!r} in table {self._requests.table!r}>"

@@ -10,7 +10,7 @@ from batchstate_dynamodb.errors import CLIENT_ERRORS, read_error
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-__all__ = ["ACTIONS", "check_table", "cloudformation", "create_table", "iam_policy"]
+__all__ = ["ACTIONS", "check_table", "cloudformation", "create_table", "describe_table", "iam_policy"]
 
 _ATTRIBUTES: Final[Any] = [
     {"AttributeName": "pk", "AttributeType": "S"},
@@ -113,6 +113,44 @@ def check_table(client: DynamoDBClient, name: str) -> list[str]:
             f"table {name!r} lets items expire by {_expiry(client, name)!r}: nothing of batchstate's may go by itself"
         )
     return problems
+
+
+def describe_table(client: DynamoDBClient, name: str) -> tuple[dict[str, str], list[str]]:
+    """Answer facts about the table by name, and a sentence for each thing that endangers its data.
+
+    Args:
+        client: a low-level client.
+        name: the table's name.
+
+    Raises:
+        StorageUnavailableError: there is no table, the service cannot be reached, or does not allow
+            it.
+    """
+    try:
+        table: Any = client.describe_table(TableName=name)["Table"]
+    except CLIENT_ERRORS as error:
+        raise read_error(error, name).error from error
+    recovery = _recovery(client, name)
+    facts = {
+        "table": name,
+        "state": str(table.get("TableStatus")),
+        "items": f"about {table.get('ItemCount', 0):,}",
+        "bytes": f"about {table.get('TableSizeBytes', 0):,}",
+        "recovery": recovery,
+    }
+    warnings = check_table(client, name)
+    if recovery == "DISABLED":
+        warnings.append(f"table {name!r} has no point-in-time recovery: `batchstate storage init URL --recovery`")
+    return facts, warnings
+
+
+def _recovery(client: DynamoDBClient, name: str) -> str:
+    """Answer whether there is point-in-time recovery, as the service says it; emulators may not know of it."""
+    try:
+        backups: Any = client.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
+    except CLIENT_ERRORS:
+        return "unknown"
+    return str(backups.get("PointInTimeRecoveryDescription", {}).get("PointInTimeRecoveryStatus", "unknown"))
 
 
 def _expiry(client: DynamoDBClient, name: str) -> str | None:

@@ -10,16 +10,17 @@ import pytest
 from batchstate.creation import create_batch
 from batchstate.errors import InvalidValueError, StorageUnavailableError
 from batchstate.listing import find_by_request_id, list_by_states
+from batchstate.provisioning import Described, Provisioned
 from batchstate.tidying import purge, reconcile, retire
 from batchstate.transition import transition
-from batchstate_dynamodb import check_table, cloudformation, create_table, iam_policy
+from batchstate.urls import StorageURL
+from batchstate_dynamodb import DynamoDBStorage, check_table, cloudformation, create_table, iam_policy
 from tests.adapters.dynamodb.conftest import FLOW, TABLE, new
 from tests.adapters.dynamodb.fakes import failure
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
-    from batchstate_dynamodb import DynamoDBStorage
     from tests.adapters.dynamodb.conftest import Table
     from tests.servers.dynamo_servers import DynamoEndpoint
 
@@ -130,3 +131,31 @@ def test_the_policy_allows_what_is_sent_and_nothing_else(either: DynamoDBStorage
     assert "dynamodb:Scan" not in statement["Action"]
     [wide] = json.loads(iam_policy(TABLE, set_up=True, scan=True))["Statement"]
     assert {"dynamodb:Scan", "dynamodb:CreateTable", "dynamodb:DescribeTable"} <= set(wide["Action"])
+
+
+def test_the_command_finds_what_it_needs(dynalite_server: DynamoEndpoint) -> None:
+    """A URL is enough to make the table, once, to describe it, and to print it as template and policy."""
+    url = StorageURL.parse(dynalite_server.url("commanded"))
+    assert isinstance(DynamoDBStorage, Provisioned)
+
+    assert DynamoDBStorage.provision(url, recovery=False) == ["table 'commanded' was created"]
+    assert DynamoDBStorage.provision(url, recovery=False) == ["table 'commanded' was there"]
+
+    assert json.loads(DynamoDBStorage.template(url, "cloudformation"))["Resources"]
+    assert ":eu-west-1:*:table/commanded" in DynamoDBStorage.template(url, "iam")
+    with pytest.raises(InvalidValueError, match="terraform"):
+        DynamoDBStorage.template(url, "terraform")
+    dynalite_server.client().delete_table(TableName="commanded")
+
+
+def test_a_store_tells_of_its_table(plain: DynamoDBStorage, table: Table) -> None:
+    """The facts name the table; what endangers the data is told."""
+    assert isinstance(plain, Described)
+
+    facts, [warning] = plain.describe()
+
+    assert facts["table"] == TABLE
+    assert facts["recovery"] == "DISABLED"
+    assert "--recovery" in warning
+    create_table(table.client, TABLE, recovery=True)
+    assert plain.describe()[1] == []
