@@ -37,7 +37,6 @@ class DynamoDBHarness(Harness):
     kind: ClassVar[type[DynamoDBStorage]] = DynamoDBStorage
     sees_rows = False
     scale = 300
-    largest = MOST
     examples = 8
     threads = 4
 
@@ -58,6 +57,12 @@ class DynamoDBHarness(Harness):
     @override
     def lose(self, queue: str, batch_id: str) -> None:
         self.client.delete_item(TableName=self.table, Key=item_key(Layout(queue).row(batch_id)))
+
+
+class DynaliteHarness(DynamoDBHarness):
+    """The same where sizes are counted as the service counts them; moto counts what an update replaces twice."""
+
+    largest = MOST
 
 
 class TransactingHarness(DynamoDBHarness):
@@ -193,4 +198,4 @@ class TestDynamoDBOnDynalite(ThreeStepContract):
     def harness(self, dynalite: Emulator) -> Iterator[Harness]:
         """Give the table, and empty it."""
         with emptied(dynalite) as (client, table):
-            yield DynamoDBHarness(client, table)
+            yield DynaliteHarness(client, table)
