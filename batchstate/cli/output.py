@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -25,7 +26,8 @@ errors = Console(stderr=True, highlight=False)
 """Where errors and progress go."""
 
 _COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
-_NAMES = {"id", "batch", "request", "of", "queue", "when", "added", "updated", "begun"}
+_PROSE = {"error", "why", "by", "says", "mend it with", "attributes"}
+"""The columns that may be broken into lines; the others are copied into the next command, so they stay whole."""
 _ENDS = {
     "merged": "green",
     "succeeded": "green",
@@ -43,11 +45,12 @@ def print_json(value: object) -> None:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> None:
     """Print a table, the columns named in `right` set flush right. Values are shown as they are, never as markup."""
-    drawn = Table(title=title or None, title_justify="left", header_style="bold", expand=False)
+    drawn = Table(title=title or None, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     numbers = set(right)
     for column in columns:
-        name = column in _NAMES  # is copied into the next command, so it stays whole
-        drawn.add_column(column, justify="right" if column in numbers else "left", overflow="fold", no_wrap=name)
+        drawn.add_column(
+            column, justify="right" if column in numbers else "left", overflow="fold", no_wrap=column not in _PROSE
+        )
     for row in rows:
         drawn.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     out.print(drawn)

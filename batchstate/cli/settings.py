@@ -58,7 +58,7 @@ class Settings(BaseSettings):
         lifecycle: its lifecycle, as a text, the path of a TOML file, or the name of a ready-made one.
     """
 
-    model_config = SettingsConfigDict(env_prefix="BATCHSTATE_", toml_file=FILE, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="BATCHSTATE_", toml_file=FILE, extra="ignore", env_ignore_empty=True)
 
     url: str | None = None
     queue: str | None = None

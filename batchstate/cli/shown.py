@@ -42,9 +42,7 @@ def show_batch(queue: BatchQueue, batch: Batch, states: Sequence[str], *, json: 
     now = wall_clock()
     out.print(Text.assemble(("batch ", "dim"), (batch.id, "bold"), ("  in ", "dim"), state_text(batch.state)))
     out.print(f"  version {batch.version}, entered its state at version {batch.entered}")
-    out.print(
-        f"  created {when(batch.created_at)} ({ago(batch.created_at, now)} ago), changed {ago(batch.updated_at, now)}"
-    )
+    out.print(f"  created {when(batch.created_at)}, changed {ago(batch.updated_at, now)} ago")
     if batch.retired_at is not None:
         out.print(f"  retired {when(batch.retired_at)}")
     if batch.attributes:
@@ -81,7 +79,13 @@ def show_request(queue: BatchQueue, name: str, *, json: bool) -> None:
     else:
         out.print(Text.assemble(("request ", "dim"), (name, "bold"), ("  no job of this ID is in the queue", "dim")))
     rows = [
-        (a.batch.id, state_text(a.batch.state), a.outcome or "-", when(a.batch.created_at), len(a.batch.request_ids))
+        (
+            a.batch.id,
+            state_text(a.batch.state),
+            a.outcome or "-",
+            ago(a.batch.created_at, now),
+            len(a.batch.request_ids),
+        )
         for a in attempts
     ]
     table("attempts", ("batch", "in", "outcome", "begun", "requests"), rows, right=("requests",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
+from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -120,7 +121,7 @@ def _claims(jobs: QueueCounts) -> Text:
 
 
 def _groups(jobs: QueueCounts) -> Table:
-    drawn = Table(header_style="bold", pad_edge=True)
+    drawn = Table(header_style="bold", box=SIMPLE_HEAD)
     for column in ("group", "waiting", "active", "scheduled", "dead", "ceiling", "oldest", ""):
         drawn.add_column(column, justify="left" if column in ("group", "") else "right", overflow="fold")
     for group in jobs.groups:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pexpect
@@ -12,24 +10,18 @@ import pytest
 
 from batchstate import open_queue
 from batchstate.cli.demo.worker import FLOW
+from tests.cli.terminal import COMMAND, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMAND = [sys.executable, "-c", "from batchstate.cli import main; main()", "demo"]
+DEMO = [*COMMAND, "demo"]
 SHORT = ["--changes", "400", "--kills", "6"]
-
-
-def environment() -> dict[str, str]:
-    """The environment in which the command finds the packages that this test run uses."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "120"}
 
 
 def test_the_demo_loses_nothing_and_says_so() -> None:
     """The demo ends with a proof that every change and every batch is found, though workers were killed."""
-    ended = subprocess.run(
-        [*COMMAND, *SHORT], env=environment(), capture_output=True, text=True, timeout=100, check=False
-    )
+    ended = subprocess.run([*DEMO, *SHORT], env=environment(), capture_output=True, text=True, timeout=100, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "400 of 400 changes are found by their ID" in ended.stdout
     assert "Nothing was lost." in ended.stdout
@@ -40,9 +32,7 @@ def test_the_demo_loses_nothing_and_says_so() -> None:
 
 def test_the_demo_kills_workers_for_real() -> None:
     """As many workers die as were asked for, and what they dropped is delivered again."""
-    ended = subprocess.run(
-        [*COMMAND, *SHORT], env=environment(), capture_output=True, text=True, timeout=100, check=False
-    )
+    ended = subprocess.run([*DEMO, *SHORT], env=environment(), capture_output=True, text=True, timeout=100, check=False)
     rows = [line.split("│")[1:3] for line in ended.stdout.splitlines() if line.startswith("│")]
     said = {text.strip(): number.strip() for number, text in rows}
     assert said["workers killed with SIGKILL, in the middle of a move or before they acknowledged it"] == "6"
@@ -52,7 +42,7 @@ def test_the_demo_kills_workers_for_real() -> None:
 def test_the_demo_shows_progress_on_a_terminal() -> None:
     """On a terminal the demo draws its progress in place."""
     shown = pexpect.spawn(
-        COMMAND[0], [*COMMAND[1:], *SHORT], env=environment(), timeout=100, encoding="utf-8", dimensions=(40, 120)
+        DEMO[0], [*DEMO[1:], *SHORT], env=environment(), timeout=100, encoding="utf-8", dimensions=(40, 120)
     )
     shown.expect("merging")
     shown.expect("Nothing was lost")
@@ -65,7 +55,7 @@ def test_the_demo_leaves_its_file_where_it_is_told(tmp_path: Path) -> None:
     """With `--path` the SQLite file stays, to be looked at."""
     path = tmp_path / "merges.db"
     subprocess.run(
-        [*COMMAND, *SHORT, "--path", str(path)], env=environment(), capture_output=True, timeout=100, check=True
+        [*DEMO, *SHORT, "--path", str(path)], env=environment(), capture_output=True, timeout=100, check=True
     )
     with open_queue("merges", f"sqlite:///{path}", lifecycle=FLOW) as queue:
         assert len(queue.list_by_states(["merged", "failed"])) > 30
@@ -76,7 +66,7 @@ def test_the_demo_touches_no_file_that_exists(tmp_path: Path) -> None:
     path = tmp_path / "mine.db"
     path.write_text("mine")
     ended = subprocess.run(
-        [*COMMAND, *SHORT, "--path", str(path)],
+        [*DEMO, *SHORT, "--path", str(path)],
         env=environment(),
         capture_output=True,
         text=True,
@@ -91,6 +81,6 @@ def test_the_demo_touches_no_file_that_exists(tmp_path: Path) -> None:
 def test_the_demo_refuses_options_that_make_no_sense(option: list[str]) -> None:
     """A number out of range is refused with a usage error before anything starts."""
     ended = subprocess.run(
-        [*COMMAND, *option], env=environment(), capture_output=True, text=True, timeout=100, check=False
+        [*DEMO, *option], env=environment(), capture_output=True, text=True, timeout=100, check=False
     )
     assert ended.returncode == 2

@@ -1,0 +1,286 @@
+"""Every command, through the entry point: what it prints, what it changes, and with which exit code it ends."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from batchstate import Lifecycle, Retry, open_queue
+from batchstate.transition import record_of
+
+if TYPE_CHECKING:
+    from tests.cli.terminal import Command
+
+FLOW = "queued > testing > merging > merged; testing | merging > failed"
+ON_MERGES = ("--queue", "merges", "--lifecycle", FLOW)
+
+
+@pytest.fixture
+def merges(sqlite: Command) -> Command:
+    """A store with batches in three states."""
+    with open_queue("merges", sqlite.url, lifecycle=Lifecycle.parse(FLOW), by="setup") as queue:
+        for number in range(5):
+            queue.create(f"batch-{number}", requests=[f"pr-{number}"], attributes={"n": number})
+        queue.advance("batch-3", "testing", source="queued")
+        queue.advance("batch-4", "testing", source="queued")
+        queue.advance("batch-4", "failed", source="testing", why="red")
+    return sqlite
+
+
+@pytest.fixture
+def emails(sqlite: Command) -> Command:
+    """A store with jobs in every place."""
+    with open_queue("emails", sqlite.url, by="setup") as queue:
+        for number in range(6):
+            queue.add(f"email-{number}", {"n": number}, group="a" if number % 2 else None, max_attempts=1)
+        queue.add("later", delay="1h")
+        claim = queue.claim(1)
+        assert claim is not None
+        claim.settle({"email-0": Retry("boom")})
+        queue.claim(1, lease="1h")
+    return sqlite
+
+
+def test_status_tells_states_and_places(merges: Command, emails: Command) -> None:
+    """`status` has all queues of a store: batches per state, jobs per place and group."""
+    said = merges("status", "--json").json
+    assert [queue["queue"] for queue in said] == ["emails", "merges"]
+    assert said[1]["batches"] == {"failed": 1, "queued": 3, "testing": 1}
+    assert {name: said[0]["jobs"][name] for name in ("waiting", "active", "scheduled", "dead", "claims")} == {
+        "waiting": 4,
+        "active": 1,
+        "scheduled": 1,
+        "dead": 1,
+        "claims": 1,
+    }
+    assert emails("queues").out.split() == ["emails", "merges"]
+
+
+def test_list_filters_sorts_and_chooses_columns(merges: Command) -> None:
+    """`list` shows the batches of the states asked for, in the order and the columns asked for."""
+    assert [b["id"] for b in merges("list", "queued", *ON_MERGES, "--json").json] == ["batch-0", "batch-1", "batch-2"]
+    said = merges("list", *ON_MERGES, "--columns", "id,state", "--sort", "id")
+    assert said.out.index("batch-0") < said.out.index("batch-4")
+    assert "version" not in said.out
+    assert "5 batches" in said.out
+    said = merges("list", *ON_MERGES, "--columns", "colour")
+    assert (said.code, "there is no column 'colour'" in said.err) == (1, True)
+
+
+def test_show_tells_a_batchs_history_and_requests(merges: Command) -> None:
+    """`show` of a batch has its row, its history with reasons, its requests and whether its record agrees."""
+    said = merges("show", "batch-4", *ON_MERGES)
+    assert all(part in said.out for part in ("in failed", "version 3", "red", "pr-4", "its record agrees with it"))
+    row = merges("show", "batch-4", *ON_MERGES, "--json").json
+    assert [move["to"] for move in row["history"]] == ["queued", "testing", "failed"]
+    assert (row["attributes"], row["outcomes"], row["records_agree"]) == ({"n": 4}, {"pr-4": ""}, True)
+
+
+def test_show_tells_where_a_job_is_and_of_its_attempts(emails: Command) -> None:
+    """`show` of a job has its place and counters, and every attempt with its outcome."""
+    said = emails("show", "email-0", "-q", "emails", "--json").json
+    assert (said["job"]["place"], said["job"]["error"], said["job"]["attempts"]) == ("dead", "boom", 1)
+    assert [attempt["outcome"] for attempt in said["attempts"]] == ["dead"]
+    said = emails("show", "nobody", "-q", "emails")
+    assert said.code == 1
+    assert "knows no batch, job or request 'nobody'" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_jobs_are_listed_by_place_group_and_error(emails: Command) -> None:
+    """`jobs` and `dead` show what is in a place, of a group, with an error."""
+    assert [job["id"] for job in emails("jobs", "waiting", "-g", "a", "--json").json] == ["email-3", "email-5"]
+    assert [job["id"] for job in emails("jobs", "waiting", "-g", "-", "--json").json] == ["email-2", "email-4"]
+    assert [job["id"] for job in emails("jobs", "scheduled", "--json").json] == ["later"]
+    assert [job["id"] for job in emails("dead", "--error", "boom", "--json").json] == ["email-0"]
+    assert emails("dead", "--error", "other", "--json").json == []
+    assert "more than 1, see --limit" in emails("jobs", "waiting", "--limit", "1").out
+
+
+def test_the_lifecycle_is_drawn_with_live_counts(merges: Command) -> None:
+    """`lifecycle` draws text, Mermaid, SVG and dot, with the number of batches in each state."""
+    assert "queued (3)" in merges("lifecycle", *ON_MERGES).out
+    assert merges("lifecycle", *ON_MERGES, "--format", "mermaid").out.startswith("stateDiagram-v2")
+    assert '"queued (3)" -> "testing (1)";' in merges("lifecycle", *ON_MERGES, "--format", "dot").out
+    assert merges("lifecycle", *ON_MERGES, "--format", "svg", "-o", "flow.svg").code == 0
+    assert (merges.folder / "flow.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_advance_moves_and_tells_the_history_why(merges: Command) -> None:
+    """`advance` moves a batch by the lifecycle alone, with who and why; a dry run changes nothing."""
+    said = merges("advance", "batch-0", "testing", *ON_MERGES, "--dry-run")
+    assert "would move batch-0 from queued to testing" in said.out
+    assert merges("show", "batch-0", *ON_MERGES, "--json").json["state"] == "queued"
+    assert merges("advance", "batch-0", "testing", *ON_MERGES, "--why", "by hand", "--by", "ada").code == 0
+    last = merges("show", "batch-0", *ON_MERGES, "--json").json["history"][-1]
+    assert (last["to"], last["by"], last["why"]) == ("testing", "ada", "by hand")
+    said = merges("advance", "batch-0", "queued", *ON_MERGES)
+    assert (said.code, "testing" in said.err, "Traceback" in said.err) == (1, True, False)
+
+
+def test_retire_and_purge_take_batches_out(merges: Command) -> None:
+    """`retire` takes ended batches out, `purge` deletes those retired long enough ago; both can be tried dry."""
+    assert merges("retire", "batch-0", *ON_MERGES).code == 1
+    assert merges("retire", "batch-4", *ON_MERGES).code == 0
+    assert merges("list", "failed", *ON_MERGES, "--json").json == []
+    assert merges("purge", *ON_MERGES, "--older-than", "0s", "--dry-run", "--json").json == {"would_delete": 1}
+    assert merges("purge", *ON_MERGES, "--older-than", "0s", "--yes", "--json").json["deleted"] == 1
+    assert merges("show", "batch-4", *ON_MERGES).code == 1
+
+
+def test_what_changes_many_asks_first(merges: Command) -> None:
+    """A command that changes more than one thing asks, and without an answer does nothing."""
+    said = merges("purge", *ON_MERGES, "--older-than", "0s")
+    assert said.code == 1
+    assert "?" in said.err
+    said = merges("purge", *ON_MERGES, "--older-than", "0s", text="y\n")
+    assert said.code == 0
+
+
+def test_pauses_are_kept_with_their_reason(emails: Command) -> None:
+    """`pause` and `resume` take a queue or a group out of service and back; `status` tells why."""
+    assert emails("pause", "--why", "mail server down").code == 0
+    assert emails("pause", "--group", "a", "--why", "too many").code == 0
+    said = emails("status", "--json").json[0]["jobs"]
+    assert (said["paused"], {g["group"]: g["paused"] for g in said["groups"]}["a"]) == ("mail server down", "too many")
+    assert emails("resume").code == emails("resume", "--group", "a").code == 0
+    assert emails("status", "--json").json[0]["jobs"]["paused"] is None
+
+
+def test_ceilings_are_set_and_taken_away(emails: Command) -> None:
+    """`ceiling` limits a group, or all; zero is refused."""
+    assert emails("ceiling", "2", "--group", "a").code == 0
+    assert {g["group"]: g["ceiling"] for g in emails("status", "--json").json[0]["jobs"]["groups"]}["a"] == 2
+    assert emails("ceiling", "0").code == 1
+    assert emails("ceiling", "none", "--group", "a").code == 0
+    assert emails("ceiling", "many").code == 2
+
+
+def test_held_jobs_are_released_and_removed_by_force(emails: Command) -> None:
+    """`remove` refuses a held job without force, `release` gives a claim's jobs back."""
+    [held] = emails("jobs", "active", "--json").json
+    said = emails("remove", held["id"])
+    assert (said.code, "held" in said.err) == (1, True)
+    assert emails("release", held["claim"], "--yes", "--json").json == {"released": [held["id"]]}
+    assert emails("remove", held["id"], "--json").json["removed"] == [held["id"]]
+    assert emails("release", held["claim"], "--yes").code == 1
+    assert emails("sweep", "--json").json["returned"] == []
+
+
+def test_adding_names_bad_lines_and_is_safe_to_repeat(sqlite: Command) -> None:
+    """`add` puts the good lines in, names the bad ones by number, and again adds nothing."""
+    lines = [{"id": "a"}, {"id": "b", "payload": [1], "group": "g", "delay": "1h"}, {"no": 1}, {"id": ""}]
+    text = "\n".join(json.dumps(line) for line in lines) + "\nnot json\n"
+    said = sqlite("add", "-", "--queue", "q", "--json", text=text)
+    assert said.code == 1
+    assert (said.json["added"], said.json["duplicates"]) == (2, 0)
+    assert [line.partition(":")[0] for line in said.json["refused"]] == ["line 3", "line 5", "line 4"]
+    (sqlite.folder / "jobs.jsonl").write_text(text, encoding="utf-8")
+    assert sqlite("add", "jobs.jsonl", "--queue", "q", "--json").json["duplicates"] == 2
+    assert sqlite("jobs", "scheduled", "-q", "q", "--json").json[0]["payload"] == [1]
+
+
+def test_working_calls_a_function_for_each_job(sqlite: Command) -> None:
+    """`work` hands jobs to a function of the current folder, in several processes, and ends in a burst."""
+    (sqlite.folder / "app.py").write_text(
+        "def handle(job):\n    if job.payload == 3:\n        raise ValueError('three')\n", encoding="utf-8"
+    )
+    text = "\n".join(json.dumps({"id": f"j{n}", "payload": n, "max_attempts": 1}) for n in range(20))
+    assert sqlite("add", "-", "-q", "q", text=text).code == 0
+    said = sqlite("work", "app:handle", "-q", "q", "--burst", "--processes", "2", "--max-size", "5")
+    assert said.code == 0, said.err
+    [queue] = sqlite("status", "--json").json
+    assert (queue["jobs"]["waiting"], queue["jobs"]["dead"]) == (0, 1)
+    assert sqlite("dead", "--json").json[0]["error"] == "ValueError: three"
+
+
+def test_working_refuses_a_handler_that_is_none(sqlite: Command) -> None:
+    """A handler that does not exist is told before anything starts."""
+    for name, told in (
+        ("app", "module:function"),
+        ("nowhere:f", "no module 'nowhere'"),
+        ("json:nothing", "no function"),
+    ):
+        said = sqlite("work", name, "-q", "q")
+        assert said.code == 1
+        assert told in said.err
+
+
+def test_a_broken_contract_ends_the_work(sqlite: Command) -> None:
+    """A batch handler whose answer is no mapping ends `work` with exit code 1, and its jobs wait again."""
+    (sqlite.folder / "app.py").write_text("def handle(part):\n    return 7\n", encoding="utf-8")
+    assert sqlite("add", "-", "-q", "q", text='{"id": "a"}').code == 0
+    said = sqlite("work", "app:handle", "-q", "q", "--batch", "--burst")
+    assert (said.code, "mapping" in said.err) == (1, True)
+    assert [job["id"] for job in sqlite("jobs", "waiting", "--json").json] == ["a"]
+
+
+def test_settings_come_from_a_file_too(merges: Command) -> None:
+    """`batchstate.toml` names store, queue and lifecycle; an option wins over it."""
+    lines = [f"url = {json.dumps(merges.url)}", 'queue = "merges"', f"lifecycle = {json.dumps(FLOW)}"]
+    (merges.folder / "batchstate.toml").write_text("\n".join(lines), encoding="utf-8")
+    assert len(merges("list", "queued", "--json", BATCHSTATE_URL="").json) == 3
+    said = merges("list", "--queue", "other", "--json")
+    assert said.json == []
+    (merges.folder / "batchstate.toml").write_text("url = [", encoding="utf-8")
+    said = merges("queues")
+    assert (said.code, "batchstate.toml" in said.err, "Traceback" in said.err) == (1, True, False)
+
+
+def test_errors_are_told_without_a_traceback_and_without_secrets(sqlite: Command) -> None:
+    """An error is one line that says what to do; `--debug` shows where it comes from; a password is never printed."""
+    said = sqlite("status", BATCHSTATE_URL="")
+    assert (said.code, "BATCHSTATE_URL" in said.err) == (1, True)
+    said = sqlite("status", "--url", "redis://user:hunter2@127.0.0.1:1/0")
+    assert said.code == 3
+    assert "hunter2" not in said.err + said.out
+    assert "Traceback" not in said.err
+    assert "Traceback" in sqlite("--debug", "status", "--url", "nonsense").err
+
+
+def test_colours_are_for_terminals(merges: Command) -> None:
+    """What is piped has no colours."""
+    assert "\x1b[" not in merges("status").out
+    assert "\x1b[" not in merges("show", "batch-4", *ON_MERGES, NO_COLOR="1").out
+
+
+def test_watch_survives_a_store_that_is_away(sqlite: Command) -> None:
+    """`watch` shows what is wrong while the store cannot be reached, and goes on looking."""
+    said = sqlite("watch", "--times", "2", "--every", "0.1", "--url", "redis://127.0.0.1:1/0")
+    assert said.code == 0
+    assert "127.0.0.1:1" in said.out
+    with open_queue("q", sqlite.url) as queue:
+        queue.add("a")
+    said = sqlite("watch", "--times", "1")
+    assert "1 queues" in said.out
+
+
+def test_every_command_has_help_with_an_example(sqlite: Command) -> None:
+    """Each command's help says what it does, with an example."""
+    from batchstate.cli.app import app  # noqa: PLC0415 - as the command loads it
+
+    for command in app.registered_commands:
+        assert "Example: batchstate" in (command.callback.__doc__ or "" if command.callback else ""), command.name
+    assert sqlite("list", "--help").code == 0
+
+
+def test_storage_init_and_info(anywhere: Command) -> None:
+    """`storage init` makes a store ready and is harmless again; `storage info` says what is there."""
+    assert anywhere("storage", "init", anywhere.url).code == 0
+    assert anywhere("storage", "init", anywhere.url).code == 0
+    said = anywhere("storage", "info", "--json")
+    assert said.code == 0, said.err
+    assert said.json["facts"]["queues"] == "0"
+
+
+def test_check_fixes_what_is_safe(merges: Command) -> None:
+    """`check --fix` files what is unfiled and removes what is stale, and reports nothing afterwards."""
+    with open_queue("merges", merges.url, lifecycle=Lifecycle.parse(FLOW), clock=lambda: 1_600_000_000_000) as queue:
+        batch = queue.create("old", requests=["r"])
+        queue.store.delete_records([record_of(batch)])
+    assert merges("check", *ON_MERGES).code == 1
+    said = merges("check", *ON_MERGES, "--fix", "--json").json
+    assert (said["mended"], said["faults"]) == (1, [])
+    assert merges("check", *ON_MERGES).code == 0
