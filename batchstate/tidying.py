@@ -194,8 +194,8 @@ def purge(
 ) -> Purged:
     """Delete the batches that were retired long enough ago: their records, then their associations, then their rows.
 
-    `older_than` must exceed the longest stall of a writer and the longest redelivery of a message:
-    a creation redelivered after the purge would create the batch anew.
+    `older_than` must exceed the longest stall of a writer (a `reconcile` is one too) and the longest
+    redelivery of a message: a creation redelivered after the purge would create the batch anew.
 
     Args:
         store: the queue's storage.
