@@ -33,6 +33,9 @@ class Keys:
         self._batch = self._base + b":b:"
         self._state = self._base + b":s:"
         self._request = self._base + b":a:"
+        self._jobs = self._base + b":j:"
+        self.jobs = self.job_part("queue")
+        self.absent = self.job_part("absent")
 
     def batch(self, batch_id: str) -> bytes:
         """Answer the key of a batch's row."""
@@ -45,6 +48,10 @@ class Keys:
     def request(self, request_id: str) -> bytes:
         """Answer the key of a request's associations."""
         return self._request + _bytes(request_id)
+
+    def job_part(self, part: str) -> bytes:
+        """Answer the key of one of the sets and hashes in which the queue's jobs are, see the package's head."""
+        return self._jobs + part.encode()
 
     def batch_id(self, key: bytes) -> str:
         """Answer whose row this key is of."""

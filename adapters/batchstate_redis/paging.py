@@ -105,6 +105,11 @@ class Pager:
                 associations += [Association(self._queue, request_id, *pair) for pair in _pairs(flat).items()]
         return associations
 
+    def fields(self, key: bytes, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
+        """Answer about `limit` names of a hash's fields, each once, and the cursor of those that follow."""
+        flat, following = self._within("HSCAN", key, cursor, limit)
+        return list(_pairs(flat)), following
+
     def _within(self, command: str, key: bytes, cursor: str | None, limit: int) -> tuple[list[bytes], str | None]:
         server, place = ("", "0") if cursor is None else _read_cursor(cursor)
         call = Call(key)

@@ -18,10 +18,13 @@ from batchstate.transition import record_of
 from batchstate.wire import BatchRow, check_association, check_record, encode_each
 from batchstate_redis import calls
 from batchstate_redis.clients import PATIENCE, check_client, check_server, describe_client, open_client
+from batchstate_redis.job_scripts import JobRunner
+from batchstate_redis.jobs import RedisJobs
 from batchstate_redis.keys import DEFAULT_PREFIX, Keys, queues_key, text_of
 from batchstate_redis.paging import Pager, entries_of
 from batchstate_redis.rows import MAX_ROW, read_row
 from batchstate_redis.scripts import MOST_AT_ONCE, Call, Runner, in_chunks, script
+from batchstate_redis.waking import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,7 +45,7 @@ HIGHEST_VERSION: Final = 2**53
 Item = TypeVar("Item")
 
 
-class RedisStorage:
+class RedisStorage(RedisJobs):
     """One queue of a store on a Redis or Valkey server, or on a cluster of them.
 
     Args:
@@ -76,6 +79,8 @@ class RedisStorage:
         self._queues = queues_key(prefix)
         self._runner = Runner(check_client(client), patience, describe_client(client))
         self._pager = Pager(self._runner, self._keys, queue)
+        self._jobs = JobRunner(self._runner, self._keys, clock)
+        self._listener = Listener(client, self._keys.job_part("wake").decode())
         self._has_looked = False
         self._is_known = False
         self._close: Callable[[], None] | None = None
@@ -219,7 +224,11 @@ class RedisStorage:
 
     def list_queues(self) -> list[str]:
         names = sorted(text_of(name) for name in self._runner.execute("SMEMBERS", self._queues))
-        return [name for name in names if int(self._runner.execute("GET", Keys(self._prefix, name).count) or 0) > 0]
+        return [name for name in names if self._is_in_use(Keys(self._prefix, name))]
+
+    def _is_in_use(self, keys: Keys) -> bool:
+        """Answer whether a queue has a batch or a job; the count of batches is there while there are some."""
+        return int(self._runner.execute("EXISTS", keys.count, keys.job_part("heads"))) > 0
 
     def scan(self, kind: Kind, cursor: str | None = None, *, limit: int = 500) -> Page[object]:
         if kind == "batches":
@@ -231,6 +240,7 @@ class RedisStorage:
         return Page(self._pager.associations_under(keys), following)
 
     def close(self) -> None:
+        self._listener.close()
         close, self._close = self._close, None
         if close is not None:
             close()

@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from batchstate.storage import AtomicCreates, AtomicMoves, SnapshotListing
-from batchstate.testing import Harness, StorageContract
+from batchstate.testing import Harness, JobContract, StorageContract
 from batchstate.wire import BatchRow
 from batchstate_redis import RedisStorage
 from batchstate_redis.keys import Keys
@@ -161,3 +161,48 @@ class TestSentinel(StorageContract):
     def harness(self, sentinel_client: Redis) -> Iterator[RedisHarness]:
         """Take a prefix."""
         yield from _harness(sentinel_client)
+
+
+class TestValkeyJobs(JobContract):
+    """The claim half's contract on Valkey."""
+
+    @pytest.fixture
+    def harness(self, valkey_client: Redis) -> Iterator[RedisHarness]:
+        """Take a prefix."""
+        yield from _harness(valkey_client)
+
+
+class TestDecodingClientJobs(JobContract):
+    """The claim half's contract on a client that decodes every reply."""
+
+    @pytest.fixture
+    def harness(self, decoding_client: Redis) -> Iterator[RedisHarness]:
+        """Take a prefix."""
+        yield from _harness(decoding_client)
+
+
+class TestRedis7Jobs(JobContract):
+    """The claim half's contract on the distribution's Redis."""
+
+    @pytest.fixture
+    def harness(self, redis7_client: Redis) -> Iterator[RedisHarness]:
+        """Take a prefix."""
+        yield from _harness(redis7_client)
+
+
+class TestRedis62Jobs(JobContract):
+    """The claim half's contract on the oldest Redis that is supported."""
+
+    @pytest.fixture
+    def harness(self, redis62_client: Redis) -> Iterator[RedisHarness]:
+        """Take a prefix."""
+        yield from _harness(redis62_client)
+
+
+class TestClusterJobs(JobContract):
+    """The claim half's contract on a cluster of three primaries."""
+
+    @pytest.fixture
+    def harness(self, cluster_client: RedisCluster) -> Iterator[RedisHarness]:
+        """Take a prefix."""
+        yield from _harness(cluster_client)

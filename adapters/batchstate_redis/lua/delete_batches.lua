@@ -1,8 +1,8 @@
 -- Deletes what is left of retired batches, each if its row is retired and at the version given:
--- records up to that version, then associations, then the row.
+-- records up to that version, then associations, then the row, with its hold.
 --
--- KEYS    1: the count of the queue's rows; 2: the list of retired batches; 3 to n + 2: the rows, in
---         the order of the batches; then every bucket and hash that is touched, which ARGV names by
+-- KEYS    1: the count of the queue's rows; 2: the list of retired batches; 3: the holds; 4 to n + 3:
+--         the rows, in the order of the batches; then every bucket and hash that is touched, which ARGV names by
 --         their place here.
 -- ARGV    1: b, 2 to b + 1: the places of the buckets; then for each batch, 3 and its associations:
 --           version   that the row must have
@@ -16,7 +16,7 @@ local buckets = tonumber(ARGV[1])
 local answers, gone, at, n = {}, 0, buckets + 2, 0
 while at <= #ARGV do
   n = n + 1
-  local key, version, last = KEYS[n + 2], ARGV[at], at + 2 + tonumber(ARGV[at + 2])
+  local key, version, last = KEYS[n + 3], ARGV[at], at + 2 + tonumber(ARGV[at + 2])
   local id = key:sub(key:find('}:b:', 1, true) + 4)
   local answer = 1
   local head = call('GETRANGE', key, 0, 63)
@@ -36,6 +36,7 @@ while at <= #ARGV do
     if ARGV[at + 1] == '1' then
       call('DEL', key)
       call('ZREM', KEYS[2], id)
+      call('HDEL', KEYS[3], id)
       gone = gone + 1
     end
   end

@@ -1,0 +1,99 @@
+"""Jobs as they are stored and as scripts are told of them: heads, which change, apart from payloads, which do not.
+
+A head is one text, with tabs between: format, place (its first letter), claim, deliveries, attempts, stalls, when (it is
+due, or is extended to, or died), order, when it was added, max_attempts, group, error. Names have no tabs, and the error
+stands last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from batchstate.errors import BatchStateError, CorruptRowError
+from batchstate.job_wire import decode_job
+from batchstate.moves import LONGEST_TEXT, Move, append_move
+from batchstate.values import encode_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from batchstate.jobs import Job
+
+__all__ = ["first_move", "jobs_of", "read_job", "reason_text", "who_and_why"]
+
+_FIELDS: Final = 12
+_PLACES: Final = {"w": "waiting", "a": "active", "s": "scheduled", "d": "dead"}
+
+
+def read_job(job_id: str, queue: str, head: bytes, payload: bytes, expires_at: int | None) -> Job:
+    """Answer a stored job; `expires_at` is when the lease of the claim that holds it ends.
+
+    Raises:
+        CorruptRowError: it is not what any of ours writes.
+    """
+    try:
+        fields = head.decode().split("\t", _FIELDS - 1)
+        numbers = [None if text == "" else int(text) for text in (fields[0], *fields[3:10])]
+        place = _PLACES.get(fields[1], fields[1])
+        claim, group, error = fields[2], fields[10], fields[11]
+        text = payload.decode()
+    except (ValueError, IndexError) as problem:
+        msg = f"the row of job {job_id!r} cannot be read: it does not have the fields of one; look at it with redis-cli"
+        raise CorruptRowError(msg, key=job_id) from problem
+    form, deliveries, attempts, stalls, when, order, added_at, max_attempts = numbers
+    values = (
+        form,
+        job_id,
+        group,
+        place,
+        order,
+        text,
+        max_attempts,
+        deliveries,
+        attempts,
+        stalls,
+        error,
+        claim or None,
+        added_at,
+        when if place == "scheduled" else None,
+        when if place == "active" else None,
+        when if place == "dead" else None,
+    )
+    return decode_job(values, queue, claim_expires_at=expires_at)
+
+
+def jobs_of(flat: Sequence[bytes], queue: str, expires_at: int) -> tuple[Job, ...]:
+    """Answer a claim's jobs from each one's ID, head and payload; raises as `read_job` does."""
+    return tuple(
+        read_job(flat[at].decode(), queue, flat[at + 1], flat[at + 2], expires_at) for at in range(0, len(flat), 3)
+    )
+
+
+def reason_text(reason: str) -> bytes:
+    """Answer a reason as it is stored."""
+    return reason[:LONGEST_TEXT].encode("utf-8", "backslashreplace")
+
+
+def first_move(state: str, by: str) -> bytes:
+    """Answer the ends of a claim's first line of history, a line break where version and time stand between them."""
+    line = append_move("", Move(None, state, 1, 0, by))
+    before = f"[null,{encode_plain(state, 'state')},"
+    return f"{before}\n{line[len(before) + len('1,0') :]}".encode()
+
+
+def who_and_why(by: str, why: str) -> bytes:
+    """Answer what a line of history ends with: two JSON texts, a comma between."""
+    return append_move("", Move("", "", 1, 0, by, why))[len('["","",1,0,') : -1].encode()
+
+
+def read_or_answer(job_id: str, queue: str, head: bytes, payload: bytes, expires: bytes) -> Job | CorruptRowError:
+    """Answer a stored job, or the error that names it."""
+    try:
+        return read_job(job_id, queue, head, payload, int(expires) if expires else None)
+    except CorruptRowError as error:
+        return error
+
+
+def is_error(answer: object) -> bool:
+    """Answer whether this stands for an item that was refused."""
+    return isinstance(answer, BatchStateError)

@@ -1,0 +1,71 @@
+"""Running the scripts on jobs, which share what stands in `lua/jobs/shared`.
+
+A script's head names the shared parts it uses, in a line `-- uses    base, groups`; their texts are put before its own,
+in that order, and the whole is one program to the server. What the parts say is local to the script.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from batchstate.errors import StorageUnavailableError, UnsupportedFormatError
+from batchstate_redis.scripts import Call, Script
+
+if TYPE_CHECKING:
+    from batchstate.times import Clock
+    from batchstate_redis.keys import Keys
+    from batchstate_redis.scripts import Runner
+
+__all__ = ["JobRunner", "job_script"]
+
+_USES: Final = re.compile(r"^-- uses    (.+)$", re.MULTILINE)
+_FORMAT: Final = "FORMAT "
+"""How the scripts begin the error that a newer program's jobs are met with."""
+
+
+@cache
+def job_script(name: str) -> Script:
+    """Answer the script in the file `lua/jobs/{name}.lua`, with the shared parts that it uses."""
+    folder = resources.files("batchstate_redis").joinpath("lua", "jobs")
+    own = folder.joinpath(f"{name}.lua").read_text(encoding="utf-8")
+    uses = _USES.search(own)
+    parts = uses[1].split(", ") if uses else []
+    shared = [folder.joinpath("shared", f"{part}.lua").read_text(encoding="utf-8") for part in parts]
+    text = "\n".join([*shared, own]).encode()
+    return Script(name, text, hashlib.sha1(text, usedforsecurity=False).hexdigest().encode())
+
+
+class JobRunner:
+    """Runs the scripts on one queue's jobs.
+
+    Args:
+        runner: runs scripts.
+        keys: the queue's keys.
+        clock: answers the time in milliseconds; `None` for the server's own clock.
+    """
+
+    def __init__(self, runner: Runner, keys: Keys, clock: Clock | None) -> None:
+        self._runner = runner
+        self._keys = keys
+        self._clock = clock
+
+    def __call__(self, name: str, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as the script's head says
+        """Run a script; arguments and answer as its head says from ARGV 2 on.
+
+        Raises:
+            StorageUnavailableError: the server cannot be reached or did not do it in time.
+            UnsupportedFormatError: a newer program stores jobs in this queue.
+        """
+        call = Call(self._keys.jobs, self._keys.absent)
+        call.arguments = ["" if self._clock is None else self._clock(), *arguments]
+        try:
+            return self._runner.run(job_script(name), call)
+        except StorageUnavailableError as error:
+            told = str(error.__cause__)
+            if _FORMAT in told:
+                raise UnsupportedFormatError(told.partition(_FORMAT)[2] + ": upgrade batchstate") from error
+            raise

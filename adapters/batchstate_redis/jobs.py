@@ -1,0 +1,312 @@
+"""`RedisJobs`: the job storage protocol, one script an operation."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, Final
+
+from batchstate.entities import Batch
+from batchstate.errors import (
+    BatchStateError,
+    ClaimLostError,
+    InvalidTransitionError,
+    InvalidValueError,
+    NotFoundError,
+    StorageUnavailableError,
+    TooLargeError,
+)
+from batchstate.job_calls import Claimed, Extended, Held, Settled, Swept
+from batchstate.job_rules import STALLED, batch_of_claim
+from batchstate.job_wire import check_new_job
+from batchstate.marks import new_mark
+from batchstate.names import check_name
+from batchstate_redis.job_listing import RedisJobListing
+from batchstate_redis.job_rows import first_move, jobs_of, reason_text, who_and_why
+from batchstate_redis.rows import MAX_ROW, read_row
+from batchstate_redis.scripts import BYTES_A_COMMAND, in_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from batchstate.job_calls import Added, Claiming, NewJob, SettledAs, Settling
+    from batchstate.storage import Outcome, Unreadable
+    from batchstate_redis.waking import Listener
+
+__all__ = ["RedisJobs"]
+
+MAX_CLAIM: Final = 1000
+"""How many jobs one claim takes at most: some 4 ms for the server."""
+
+MAX_ACROSS: Final = 200
+"""How many jobs a claim across groups takes at most, since each may be of another group."""
+
+LOOKED_AT: Final = 500
+"""How many due jobs of a group one claim looks at: some 2 ms."""
+
+SETTLED_AT_ONCE: Final = 500
+SWEPT_AT_ONCE: Final = 500
+MOVED_AT_ONCE: Final = 500
+LATEST: Final = 2**52
+"""The largest number of milliseconds and of attempts: sums of two of them are exact for the scripts."""
+
+
+class RedisJobs(RedisJobListing):
+    """The part of `RedisStorage` that keeps jobs.
+
+    Holding and every step of a claim are one script, so one round trip. A claim takes at most 1,000 jobs, one across
+    groups at most 200, and looks at 500 due jobs of a group. Larger calls of other kinds are made in chunks of 400 to
+    500 jobs, each whole.
+    """
+
+    max_claim = MAX_CLAIM
+
+    _listener: Listener
+
+    if TYPE_CHECKING:  # what `RedisStorage` has
+
+        def get_batches(self, ids: Iterable[str]) -> dict[str, Batch | Unreadable]: ...
+
+        def _introduce(self) -> None: ...
+
+    def now(self) -> int:
+        return int(self._jobs("read_clock"))
+
+    def add_jobs(self, jobs: Sequence[NewJob]) -> list[Added | BatchStateError]:
+        answers: list[Added | BatchStateError] = []
+        sound: list[NewJob] = []
+        for job in jobs:
+            problem = _problem(job)
+            answers.append("duplicate" if problem is None else problem)
+            if problem is None:
+                sound.append(job)
+        if sound:
+            self._introduce()
+        told: list[int] = []
+        for chunk in in_chunks(sound, _cost_of_adding):
+            told += self._jobs("add_jobs", *[argument for job in chunk for argument in _told_of(job)])
+        rest = iter(told)
+        return ["added" if answer == "duplicate" and next(rest) == 1 else answer for answer in answers]
+
+    def claim_jobs(self, claiming: Claiming) -> Claimed | None:
+        check_name("claim", claiming.id)
+        check_name("state", claiming.state)
+        most = MAX_ACROSS if claiming.across_groups else MAX_CLAIM
+        wanted = "*" if claiming.across_groups else "" if claiming.group is None else f"={claiming.group}"
+        ending = claiming.ending
+        attributes = claiming.attributes.encode()
+        if len(attributes) > MAX_ROW:
+            raise TooLargeError(f"the attributes of claim {claiming.id!r} take more than {MAX_ROW:,} bytes")
+        arguments: list[bytes | str | int] = [
+            claiming.id,
+            min(claiming.limit, most),
+            _checked(claiming.lease, "lease"),
+            wanted,
+            claiming.state,
+            claiming.mark,
+            attributes,
+            first_move(claiming.state, claiming.by),
+            "\t".join([ending.settled, ending.abandoned, *ending.terminal]),
+            LOOKED_AT,
+        ]
+        answer = 1
+        while answer == 1:  # so many groups fell due at once that another step goes on with them
+            answer = self._jobs("claim_jobs", *arguments)
+        if answer == 0:
+            return None
+        if isinstance(answer, int):
+            raise ClaimLostError(f"claim {claiming.id!r} holds nothing any more; claim again, with a new ID")
+        first, expires, flat = answer
+        if first.isdigit():
+            jobs = jobs_of(flat, self._queue, int(expires))
+            batch = batch_of_claim(self._queue, claiming, [job.id for job in jobs], int(first))
+            return Claimed(batch, jobs, int(expires))
+        return self._claimed(claiming.id, answer)
+
+    def get_claims(self, ids: Iterable[str]) -> dict[str, Claimed]:
+        wanted = list(dict.fromkeys(ids))
+        return {
+            claim_id: self._claimed(claim_id, answer) for claim_id, answer in self._each_claim("get_claims", wanted)
+        }
+
+    def extend_claim(self, claim_id: str, lease: int) -> Extended:
+        answer = self._jobs("extend_claim", claim_id, _checked(lease, "lease"))
+        if answer == 0:
+            return Extended(None, 0, self._lost(claim_id))
+        expires, held, lost = answer
+        return Extended(int(expires), held, tuple(job_id.decode() for job_id in lost))
+
+    def extend_job(self, claim_id: str, job_id: str, lease: int) -> Extended:
+        answer: bytes = self._jobs("extend_job", claim_id, job_id, _checked(lease, "lease"))
+        if answer.isdigit():
+            return Extended(int(answer), 1)
+        settled = answer not in (b"", b"=", b"=swept", b"=removed")
+        return Extended(None, 0, () if settled else (job_id,))
+
+    def settle_jobs(
+        self, claim_id: str, settlings: Sequence[Settling], *, keep_done: int, by: str = "", why: str = ""
+    ) -> Settled:
+        outcomes: list[SettledAs | BatchStateError] = []
+        finished = False
+        told, mark = who_and_why(by, why), new_mark()
+        for start in range(0, max(1, len(settlings)), SETTLED_AT_ONCE):
+            arguments: list[bytes | str | int] = [claim_id, keep_done, told, mark]
+            for one in settlings[start : start + SETTLED_AT_ONCE]:
+                arguments += [one.id, one.verdict, reason_text(one.reason), _checked(one.delay, "delay")]
+            try:
+                answers, ended = self._jobs("settle_jobs", *arguments)
+            except StorageUnavailableError as error:
+                if not outcomes:
+                    raise
+                return Settled((*outcomes, *[error] * (len(settlings) - start)), finished=False)
+            outcomes += answers.decode().split(",") if answers else []
+            finished = bool(ended)
+        return Settled(tuple(outcomes), finished)
+
+    def sweep_jobs(self, limit: int, *, max_stalls: int, by: str = "", skew: int = 0) -> Swept:
+        returned: list[str] = []
+        dead: list[str] = []
+        ended: list[str] = []
+        told, mark = who_and_why(by, "swept"), new_mark()
+        rest = "again"
+        while rest:
+            left = limit - len(returned) - len(dead)
+            answer: bytes = self._jobs(
+                "sweep_jobs", min(left, SWEPT_AT_ONCE), max_stalls, skew, told, mark, STALLED, secrets.token_hex(8)
+            )
+            _, *lists, tail = answer.decode().split("\1")
+            for names, found in zip((returned, dead, ended), lists, strict=True):
+                names += found.split("\n") if found else []
+            rest = tail
+            if tail == "more" and left <= SWEPT_AT_ONCE:
+                break
+        return Swept(tuple(returned), tuple(dead), tuple(ended), rest == "more")
+
+    def revive_jobs(self, ids: Sequence[str]) -> list[Outcome]:
+        answers: list[Outcome] = []
+        for start in range(0, len(ids), MOVED_AT_ONCE):
+            chunk = ids[start : start + MOVED_AT_ONCE]
+            places = self._jobs("revive_jobs", *map(_bytes, chunk))
+            answers += [self._revived(job_id, place) for job_id, place in zip(chunk, places, strict=True)]
+        return answers
+
+    def _revived(self, job_id: str, place: bytes) -> Outcome:
+        if not place:
+            return self._not_found(job_id)
+        if place in (b"d", b"w"):
+            return None
+        word = "active" if place == b"a" else "scheduled"
+        return InvalidTransitionError(f"job {job_id!r} is {word}, and only a dead one can be revived")
+
+    def remove_jobs(self, ids: Sequence[str], *, force: bool = False, by: str = "") -> list[Outcome]:
+        answers: list[Outcome] = []
+        told, mark = who_and_why(by, "its last job was removed"), new_mark()
+        for start in range(0, len(ids), MOVED_AT_ONCE):
+            chunk = ids[start : start + MOVED_AT_ONCE]
+            found = self._jobs("remove_jobs", int(force), told, mark, *map(_bytes, chunk))
+            answers += [self._removed(job_id, answer) for job_id, answer in zip(chunk, found, strict=True)]
+        return answers
+
+    def _removed(self, job_id: str, answer: int) -> Outcome:
+        if answer == 0:
+            return self._not_found(job_id)
+        if answer == 1:
+            return None
+        return InvalidTransitionError(f"job {job_id!r} is held by a worker; force=True removes it all the same")
+
+    def move_job(self, job_id: str, group: str) -> Outcome:
+        if group:
+            check_name("group", group)
+        answer = self._jobs("move_job", _bytes(job_id), group)
+        if answer == 0:
+            return self._not_found(job_id)
+        if answer == 1:
+            return None
+        return InvalidTransitionError(f"job {job_id!r} is held, and its slot is its group's; move it afterwards")
+
+    def set_paused(self, group: str | None, reason: str | None) -> None:
+        self._jobs("set_paused", _group(group), b"" if reason is None else b"=" + reason_text(reason))
+
+    def set_ceiling(self, group: str | None, ceiling: int | None) -> None:
+        self._jobs("set_ceiling", _group(group), "" if ceiling is None else _checked(ceiling, "ceiling"))
+
+    def take_hold(self, batch_id: str, token: str, lease: int) -> Held:
+        answer = self._jobs("take_hold", batch_id, token, _checked(lease, "lease"))
+        if answer == 0:
+            raise NotFoundError(f"there is no batch {batch_id!r} in queue {self._queue!r}")
+        return Held(batch_id, answer[0].decode(), int(answer[1]))
+
+    def extend_hold(self, batch_id: str, token: str, lease: int) -> Held:
+        answer = self._jobs("extend_hold", batch_id, token, _checked(lease, "lease"))
+        if answer == 0:
+            raise _hold_lost(batch_id)
+        return Held(batch_id, answer[0].decode(), int(answer[1]))
+
+    def release_hold(self, batch_id: str, token: str) -> None:
+        if self._jobs("release_hold", batch_id, token) == 0:
+            raise _hold_lost(batch_id)
+
+    def listen(self, nudge: Callable[[], None]) -> Callable[[], None]:
+        """As `Wakeable` says, for every process on this store."""
+        return self._listener.listen(nudge)
+
+    def _claimed(self, claim_id: str, answer: Sequence[Any]) -> Claimed:
+        row, expires, flat = answer
+        batch = read_row(row, claim_id, self._queue)
+        if isinstance(batch, BatchStateError):
+            raise batch
+        return Claimed(batch, jobs_of(flat, self._queue, int(expires)), int(expires))
+
+    def _lost(self, claim_id: str) -> tuple[str, ...]:
+        """Answer the jobs that a claim which holds nothing any more never settled."""
+        batch = self.get_batches([claim_id]).get(claim_id)
+        if not isinstance(batch, Batch):
+            return ()
+        lost: list[str] = []
+        for start in range(0, len(batch.request_ids), MAX_CLAIM):
+            chunk = batch.request_ids[start : start + MAX_CLAIM]
+            outcomes = self._jobs("get_outcomes", claim_id, *chunk)
+            lost += [
+                job_id for job_id, outcome in zip(chunk, outcomes, strict=True) if outcome in (b"swept", b"removed")
+            ]
+        return tuple(lost)
+
+    def _not_found(self, job_id: str) -> NotFoundError:
+        return NotFoundError(f"there is no job {job_id!r} in queue {self._queue!r}")
+
+
+def _problem(job: NewJob) -> BatchStateError | None:
+    try:
+        check_new_job(job, most=MAX_ROW)
+        for number in (job.max_attempts, job.delay, job.due_at or 0):
+            _checked(number, f"a number of job {job.id!r}")
+    except BatchStateError as error:
+        return error
+    return None
+
+
+def _cost_of_adding(job: NewJob) -> int:
+    return 5 + len(job.payload) // BYTES_A_COMMAND
+
+
+def _told_of(job: NewJob) -> tuple[bytes | str | int, ...]:
+    due = f"+{job.delay}" if job.due_at is None else job.due_at
+    return job.id, job.payload.encode(), job.group, job.max_attempts, due, int(job.again)
+
+
+def _checked(number: int, what: str) -> int:
+    if number > LATEST:
+        raise InvalidValueError(f"{what} must be at most 2**52 here, not {number}")
+    return number
+
+
+def _group(group: str | None) -> str:
+    return "" if group is None else f"={group}"
+
+
+def _bytes(name: str) -> bytes:
+    # A lone surrogate is no name, so nothing is ever found under it.
+    return name.encode("utf-8", "surrogatepass")
+
+
+def _hold_lost(batch_id: str) -> ClaimLostError:
+    return ClaimLostError(f"the hold on batch {batch_id!r} lapsed or is another's; its work must not go on")

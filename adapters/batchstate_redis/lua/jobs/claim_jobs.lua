@@ -1,0 +1,199 @@
+-- Takes jobs of one group, or one a group and round after round, and makes a batch and a claim of them.
+--
+-- uses    base, groups, places, claims
+-- KEYS    1, 2: as base says.
+-- ARGV    1: the time or "";
+--         2: the claim; 3: how many at most; 4: for how long, in milliseconds;
+--         5: "=" and the group, or "" for whose turn it is, or "*" for one job a group;
+--         6: the batch's state; 7: its mark; 8: its attributes; 9: state and who, as JSON texts with
+--            a separator: the ends of its first move's line, between which version and time stand;
+--         10: how it ends, as the claim's make-up begins;
+--         11: how many due jobs of a group to look at.
+-- answer  0: nothing can be served; 1: the groups that fell due are too many for one step, so call again;
+--         2: there is such a batch, and it holds nothing; or what was made: the time, when the lease
+--         ends, and each job's ID, head and payload; or what an earlier sending of this made: the
+--         batch's row, when the lease ends, the same of each job.
+local claim, limit, wanted = ARGV[2], tonumber(ARGV[3]), ARGV[5]
+if call('EXISTS', ROOT .. 'b:' .. claim) == 1 then
+  return claimed(claim) or 2
+end
+if is_paused then
+  note_idle()
+  return 0
+end
+
+-- Lets due jobs stand in line, in their old places.
+local function promote(group)
+  local key = JOBS .. 'scheduled:' .. group.name
+  local due = call('ZRANGEBYSCORE', key, '-inf', int(NOW), 'LIMIT', 0, ARGV[11])
+  local ids = {}
+  for n = 1, #due do
+    ids[n] = due[n]:sub(17)
+  end
+  local heads = fields(HEADS, ids)
+  local line, texts = {}, {}
+  for n = 1, #ids do
+    local head = parsed(heads[n])
+    if head then
+      head.place, head.when = 'w', ''
+      line[#line + 1] = head.order
+      line[#line + 1] = ids[n]
+      texts[#texts + 1] = ids[n]
+      texts[#texts + 1] = written(head)
+    end
+  end
+  call('ZREM', key, unpack(due))
+  if #line > 0 then
+    call('ZADD', JOBS .. 'waiting:' .. group.name, unpack(line))
+    call('HSET', HEADS, unpack(texts))
+    group.waiting = group.waiting + #line / 2
+  end
+  group.due = is_due(group.name)
+end
+
+-- Takes up to `most` of a group's oldest out of its line; answers IDs, heads as they are now, payloads.
+local function take(group, most)
+  most = math.min(most, group.ceiling - group.active, group.waiting)
+  if most <= 0 then
+    return {}
+  end
+  local key = JOBS .. 'waiting:' .. group.name
+  local ids = call('ZRANGE', key, 0, most - 1)
+  local heads, payloads = fields(HEADS, ids), fields(PAYLOADS, ids)
+  local taken, active, texts = {}, {}, {}
+  for n = 1, #ids do
+    -- One that nobody can read leaves the line, so that it is not in the others' way; its row stays.
+    local head = parsed(heads[n])
+    if head then
+      head.place, head.claim, head.when = 'a', claim, ''
+      head.deliveries = int(tonumber(head.deliveries) + 1)
+      local text = written(head)
+      active[#active + 1] = head.order
+      active[#active + 1] = ids[n]
+      texts[#texts + 1] = ids[n]
+      texts[#texts + 1] = text
+      taken[#taken + 1] = {ids[n], text, payloads[n] or ''}
+    end
+  end
+  call('ZREMRANGEBYRANK', key, 0, #ids - 1)
+  group.waiting = group.waiting - #ids
+  if #taken > 0 then
+    call('ZADD', JOBS .. 'active:' .. group.name, unpack(active))
+    call('HSET', HEADS, unpack(texts))
+    group.active = group.active + #taken
+  end
+  return taken
+end
+
+local function take_of(group, most)
+  if not is_servable(group) then
+    return {}
+  end
+  if group.due then
+    promote(group)
+  end
+  return take(group, most)
+end
+
+-- Takes from the group whose turn it is; it goes to the tail.
+local function take_by_turn()
+  for _ = 1, 200 do
+    local name = call('ZRANGE', RING, 0, 0)[1]
+    if not name then
+      return {}, true
+    end
+    local group = group_of(name)
+    local taken = take_of(group, limit)
+    leave_ring(group)
+    refresh(group)
+    if #taken > 0 then
+      return taken, true
+    end
+  end
+  return {}, false
+end
+
+-- Takes one job a group in turn; who was served last is last in the ring.
+local function take_across()
+  local names = call('ZRANGE', RING, 0, limit - 1)
+  local turns, served = {}, {}
+  for n = 1, #names do
+    local group = group_of(names[n])
+    if is_servable(group) and group.due then
+      promote(group)
+    end
+    group.share = 0
+    if is_servable(group) then
+      group.room = math.min(group.waiting, group.ceiling - group.active)
+      turns[#turns + 1] = group
+    else
+      leave_ring(group)
+    end
+  end
+  local first, count = 1, 0
+  while first <= #turns and count < limit do
+    local group = turns[first]
+    first, count = first + 1, count + 1
+    group.share = group.share + 1
+    served[count] = group
+    if group.share < group.room then
+      turns[#turns + 1] = group
+    end
+  end
+  local taken = {}
+  for n = 1, count do
+    local group = served[n]
+    group.taken = group.taken or take(group, group.share)
+    group.next = (group.next or 0) + 1
+    taken[#taken + 1] = group.taken[group.next]
+    if group.next == group.share then
+      leave_ring(group)
+      refresh(group)
+    end
+  end
+  return taken, true
+end
+
+local is_ready = is_ring_ready()
+local taken, is_sure
+if wanted == '*' then
+  taken, is_sure = take_across()
+elseif wanted ~= '' then
+  local group = group_of(wanted:sub(2))
+  taken, is_sure = take_of(group, limit), true
+  refresh(group)
+else
+  taken, is_sure = take_by_turn()
+end
+is_claimable = false
+if #taken == 0 then
+  finish()
+  if not (is_ready and is_sure) then
+    return 1
+  end
+  note_idle()
+  return 0
+end
+
+local ids, names, jobs = {}, {}, {}
+for n = 1, #taken do
+  local id = taken[n][1]
+  ids[n], names[n] = id, quoted(id)
+  jobs[3 * n - 2], jobs[3 * n - 1], jobs[3 * n] = id, taken[n][2], taken[n][3]
+  call('HSET', ROOT .. 'a:' .. id, claim, '')
+end
+local now, expires = int(NOW), NOW + tonumber(ARGV[4])
+local from, to = ARGV[9]:match('^([^\n]*)\n(.*)$')
+call('SET', ROOT .. 'b:' .. claim, table.concat({
+  '1\t1\t\t' .. ARGV[7] .. '\t1\t' .. now .. '\t' .. ARGV[6] .. '\t',
+  now .. '\t[' .. table.concat(names, ',') .. ']',
+  ARGV[8],
+  from .. '1,' .. now .. to,
+}, '\n'))
+call('INCR', ROOT .. 'n')
+call('ZADD', ROOT .. 's:' .. ARGV[6], 1, claim)
+write_state(claim, {expires = expires, held = #taken, lost = '0', extended = '0'})
+call('HSET', MADE, claim, ARGV[10] .. '\n' .. table.concat(ids, '\n'))
+call('ZADD', LEASES, expires, claim)
+finish()
+return {now, int(expires), jobs}

@@ -1,0 +1,21 @@
+-- Reads jobs.
+--
+-- uses    base, claims
+-- KEYS    1, 2: as base says.
+-- ARGV    1: the time or ""; 2 and following: the jobs.
+-- answer  for each: its head or "", its payload or "", when the lease of the claim that holds it ends or "".
+local ids = {}
+for n = 2, #ARGV do
+  ids[n - 1] = ARGV[n]
+end
+local heads, payloads = fields(JOBS .. 'heads', ids), fields(JOBS .. 'payloads', ids)
+local answers, states = {}, {}
+for n = 1, #ids do
+  local claim = heads[n] and heads[n]:match('^1\ta\t([^\t]*)\t')
+  if claim and states[claim] == nil then
+    local state = state_of(claim)
+    states[claim] = state and int(state.expires) or ''
+  end
+  answers[3 * n - 2], answers[3 * n - 1], answers[3 * n] = heads[n] or '', payloads[n] or '', claim and states[claim] or ''
+end
+return answers

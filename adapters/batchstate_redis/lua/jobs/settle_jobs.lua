@@ -1,0 +1,81 @@
+-- Settles jobs, each by itself on its verdict.
+--
+-- uses    base, groups, places, claims
+-- KEYS    1, 2: as base says.
+-- ARGV    1: the time or "";
+--         2: the claim; 3: for how long the IDs of done jobs are remembered, in milliseconds;
+--         4: who and why, as two JSON texts, a comma between; 5: the mark of the batch, should it end;
+--         then for each job, 4: job, verdict (complete, retry, delay, dead, release), reason, delay in
+--         milliseconds.
+-- answer  what became of each (completed, retried, delayed, dead, released, lost), in order, a comma
+--         between; 1 if the claim has ended, by this or before, else 0.
+local claim, keep = ARGV[2], tonumber(ARGV[3])
+local state, live = state_of(claim), is_live(claim)
+local ids, n = {}, 0
+for at = 6, #ARGV, 4 do
+  n = n + 1
+  ids[n] = ARGV[at]
+end
+local heads, answers, settled, freed = fields(HEADS, ids), {}, {}, 0
+
+-- Settles by a verdict; answers what became of the job.
+local function settle(id, head, verdict, reason, delay)
+  if verdict == 'complete' then
+    drop(id)
+    if keep > 0 then
+      later('ZADD', DONE, int(NOW + keep), id)
+    end
+    return 'completed'
+  end
+  local outcome = verdict == 'delay' and 'delayed' or verdict == 'release' and 'released' or 'retried'
+  if verdict == 'retry' then
+    head.attempts = int(tonumber(head.attempts) + 1)
+  end
+  if verdict == 'dead' or (verdict == 'retry' and tonumber(head.attempts) >= tonumber(head.most)) then
+    die(head, reason)
+    outcome = 'dead'
+  else
+    if verdict == 'retry' then
+      head.error = reason
+    end
+    wait(head, verdict == 'release' and 0 or delay)
+  end
+  enter(id, head)
+  return outcome
+end
+
+-- Answers whether a job may be settled that the claim does not hold: a sweep took it back, and it waits.
+local function judge(id, head, verdict)
+  local outcome = settled[id] or call('HGET', ROOT .. 'a:' .. id, claim)
+  if outcome and outcome ~= '' and outcome ~= 'swept' and outcome ~= 'removed' then
+    return outcome
+  end
+  if outcome == 'swept' and head and head.claim == claim and head.place == 'w' and verdict ~= 'release' then
+    return nil
+  end
+  return 'lost'
+end
+
+for n = 1, #ids do
+  local at, id = 4 * n + 2, ids[n]
+  local verdict = ARGV[at + 1]
+  local head = not settled[id] and parsed(heads[n])
+  local is_held = head and head.place == 'a' and head.claim == claim
+  local outcome = not is_held and judge(id, head, verdict) or nil
+  if not outcome then
+    local group = leave(id, head)
+    freed = freed + (is_held and 1 or 0)
+    outcome = settle(id, head, verdict, ARGV[at + 2], tonumber(ARGV[at + 3]))
+    refresh(group)
+    remember(claim, id, outcome, live)
+    settled[id] = outcome
+  end
+  answers[n] = outcome
+end
+local has_ended = not state
+if state and (freed > 0 or state.held == 0) then
+  state.held = state.held - freed
+  has_ended = end_if_empty(claim, state, false, ARGV[4], ARGV[5])
+end
+finish()
+return {table.concat(answers, ','), has_ended and 1 or 0}

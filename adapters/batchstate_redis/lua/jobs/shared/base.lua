@@ -1,0 +1,110 @@
+-- What every script on jobs begins with: where things are, what time it is, and how a job's head reads.
+--
+-- Every script is told KEYS 1: the queue's settings, 2: a key that never exists; and ARGV 1: the time
+-- in milliseconds, or "" for the server's own. The second key makes a cluster that is moving the slot
+-- answer TRYAGAIN until all of it has arrived, since a script finds only here which other keys of the
+-- slot it needs, and one that has not arrived yet would look like none.
+local call = redis.call
+local QUEUE = KEYS[1]
+local JOBS = QUEUE:sub(1, -6)
+local ROOT = QUEUE:sub(1, -8)
+
+local function read_clock()
+  if ARGV[1] ~= '' then
+    return tonumber(ARGV[1])
+  end
+  local time = call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local NOW = read_clock()
+
+-- A newer program that stores jobs in another way says so here, before the first of them.
+local format = call('HGET', QUEUE, 'format')
+if format then
+  return redis.error_reply('FORMAT the jobs of this queue are stored in format ' .. format .. ', and this program reads up to 1')
+end
+
+-- Numbers as they are stored: Lua's own way has 14 digits only.
+local function int(number)
+  return string.format('%.0f', number)
+end
+
+-- A name as a JSON text; names have no control characters.
+local function quoted(name)
+  return '"' .. name:gsub('["\\]', '\\%0') .. '"'
+end
+
+-- A head: format, place (its first letter), claim, deliveries, attempts, stalls, when (it is due,
+-- or extended to, or died), order, when it was added, most attempts, group, error; tabs between.
+local HEAD = '^1\t(%l)\t([^\t]*)\t(%d+)\t(%d+)\t(%d+)\t(%-?%d*)\t(%d+)\t(%-?%d+)\t(%d+)\t([^\t]*)\t(.*)$'
+
+-- Reads a head; answers nil where there is none, or one that nobody of ours wrote.
+local function parsed(text)
+  local place, claim, deliveries, attempts, stalls, when, order, added, most, group, err
+  if text then
+    place, claim, deliveries, attempts, stalls, when, order, added, most, group, err = text:match(HEAD)
+  end
+  return place and {
+    place = place, claim = claim, deliveries = deliveries, attempts = attempts, stalls = stalls, when = when,
+    order = order, added = added, most = most, group = group, error = err,
+  }
+end
+
+local function written(head)
+  return table.concat({
+    '1', head.place, head.claim, head.deliveries, head.attempts, head.stalls, head.when, head.order, head.added,
+    head.most, head.group, head.error,
+  }, '\t')
+end
+
+-- Writes are gathered by command and key, and sent together at the end, some hundred at once.
+local gathered, gathered_order = {}, {}
+
+local function later(command, key, one, two)
+  local name = command .. key
+  local list = gathered[name]
+  if not list then
+    list = {command, key, n = 2}
+    gathered[name] = list
+    gathered_order[#gathered_order + 1] = list
+  end
+  list[list.n + 1] = one
+  list.n = list.n + 1
+  if two then
+    list[list.n + 1] = two
+    list.n = list.n + 1
+  end
+end
+
+local function send(list)
+  local first = 3
+  while first <= list.n do
+    local last = math.min(first + 3999, list.n)
+    call(list[1], list[2], unpack(list, first, last))
+    first = last + 1
+  end
+end
+
+-- What goes is sent before what comes, so that a job may leave a place and come back to it.
+local function send_all()
+  for n = 1, #gathered_order do
+    if gathered_order[n][1] == 'ZREM' or gathered_order[n][1] == 'HDEL' then
+      send(gathered_order[n])
+    end
+  end
+  for n = 1, #gathered_order do
+    if gathered_order[n][1] ~= 'ZREM' and gathered_order[n][1] ~= 'HDEL' then
+      send(gathered_order[n])
+    end
+  end
+  gathered, gathered_order = {}, {}
+end
+
+-- Reads fields of a hash, however many.
+local function fields(key, names)
+  if #names == 0 then
+    return {}
+  end
+  return call('HMGET', key, unpack(names))
+end

@@ -1,0 +1,152 @@
+-- Claims in flight: what is known of one, and how it ends. Needs base.
+--
+-- A claim's state is when its lease ends, how many jobs it holds, 1 if some were lost to it, 1 if some
+-- were extended by themselves; spaces between. Its make-up is written once: a line of the states that it ends
+-- in when settled and when abandoned and of those that are terminal, tabs between, then a line a job. Which of them it holds
+-- still, their heads say.
+local CLAIMS, MADE, LEASES = JOBS .. 'claims', JOBS .. 'made', JOBS .. 'leases'
+
+local function state_of(claim)
+  local text = call('HGET', CLAIMS, claim)
+  if not text then
+    return nil
+  end
+  local expires, held, lost, extended = text:match('^(%d+) (%d+) (%d) (%d)$')
+  return {expires = tonumber(expires), held = tonumber(held), lost = lost, extended = extended}
+end
+
+local function write_state(claim, state)
+  call('HSET', CLAIMS, claim, int(state.expires) .. ' ' .. int(state.held) .. ' ' .. state.lost .. ' ' .. state.extended)
+end
+
+-- The jobs that a claim was made of, in their order.
+local function members_of(claim)
+  local text = call('HGET', MADE, claim)
+  local ids, n = {}, 0
+  if text then
+    for id in text:sub(text:find('\n', 1, true) + 1):gmatch('[^\n]+') do
+      n = n + 1
+      ids[n] = id
+    end
+  end
+  return ids
+end
+
+-- Calls `visit` with each held job's ID and head, in their order, until it answers false.
+local function each_held(claim, visit)
+  local ids = members_of(claim)
+  local heads = fields(JOBS .. 'heads', ids)
+  for n = 1, #ids do
+    local head = parsed(heads[n])
+    if head and head.place == 'a' and head.claim == claim and visit(ids[n], head) == false then
+      return
+    end
+  end
+end
+
+local function deadline_of(state, head)
+  return math.max(state.expires, tonumber(head.when) or 0)
+end
+
+-- Answers the batch's row, when the lease ends, and each held job's ID, head and payload.
+local function claimed(claim)
+  local state, row = state_of(claim), call('GET', ROOT .. 'b:' .. claim)
+  if not state or not row then
+    return false
+  end
+  local ids, jobs = {}, {}
+  each_held(claim, function(id, head)
+    ids[#ids + 1] = id
+    jobs[#jobs + 1] = id
+    jobs[#jobs + 1] = written(head)
+    jobs[#jobs + 1] = ''
+  end)
+  local payloads = fields(JOBS .. 'payloads', ids)
+  for n = 1, #ids do
+    jobs[3 * n] = payloads[n]
+  end
+  return {row, int(state.expires), jobs}
+end
+
+-- Whether the batch's row is there and not retired, so that none of its associations was purged.
+local function is_live(claim)
+  return call('GETRANGE', ROOT .. 'b:' .. claim, 0, 31):match('^1\t%d+\t\t') ~= nil
+end
+
+-- Writes into an association what became of the job, unless it was purged with its batch.
+local function remember(claim, id, outcome, live)
+  local key = ROOT .. 'a:' .. id
+  if live or call('HEXISTS', key, claim) == 1 then
+    call('HSET', key, claim, outcome)
+  end
+end
+
+local function last(text, separator, most)
+  local places, from = {}, 1
+  while true do
+    local at = text:find(separator, from, true)
+    if not at then
+      break
+    end
+    places[#places + 1] = at
+    from = at + 1
+  end
+  return #places < most and text or text:sub(places[#places - most + 1] + 1)
+end
+
+-- Moves the batch of a claim that holds nothing any more, and its record, and retires it where that is an end.
+local function end_batch(claim, ending, swept, by_and_why, mark)
+  local key = ROOT .. 'b:' .. claim
+  local row = call('GET', key)
+  if not row then
+    return
+  end
+  local version, retired, old_mark, entered, state, earlier, second, attributes, moves = row:match(
+    '^1\t(%d+)\t(%-?%d*)\t([^\t]*)\t(%d+)\t%-?%d+\t([^\t\n]*)\t([^\n]*)\n([^\n]*)\n([^\n]*)\n(.*)$')
+  if not version or retired ~= '' then
+    return
+  end
+  local states, terminal = {}, {}
+  for name in ending:gmatch('[^\t]+') do
+    states[#states + 1] = name
+    terminal[name] = #states > 2 or terminal[name]
+  end
+  local to = state
+  if not terminal[state] then
+    to = swept and states[2] or states[1]
+  end
+  local at = tonumber(version) + 1
+  local now = int(NOW)
+  earlier = last((earlier == '' and '' or earlier .. ' ') .. version .. ':' .. old_mark, ' ', 7)
+  local move = '[' .. quoted(state) .. ',' .. quoted(to) .. ',' .. int(at) .. ',' .. now .. ',' .. by_and_why .. ']'
+  moves = moves == '' and move or last(moves, '\n', 19) .. '\n' .. move
+  call('SET', key, table.concat({
+    '1', int(at), terminal[to] and now or '', mark, to == state and entered or int(at), now, to, earlier,
+  }, '\t') .. '\n' .. second .. '\n' .. attributes .. '\n' .. moves)
+  if terminal[to] then
+    call('ZADD', ROOT .. 'r', now, claim)
+  else
+    call('ZADD', ROOT .. 's:' .. to, 'GT', int(at), claim)
+  end
+  if terminal[to] or to ~= state then
+    local bucket = ROOT .. 's:' .. state
+    local record = call('ZSCORE', bucket, claim)
+    if record and tonumber(record) < at then
+      call('ZREM', bucket, claim)
+    end
+  end
+end
+
+-- Writes a claim's state, or ends it where it holds nothing any more; answers whether it did.
+local function end_if_empty(claim, state, swept, by_and_why, mark)
+  if state.held > 0 then
+    write_state(claim, state)
+    return false
+  end
+  local ending = call('HGET', MADE, claim):match('^[^\n]*')
+  call('HDEL', CLAIMS, claim)
+  call('HDEL', MADE, claim)
+  call('ZREM', LEASES, claim)
+  end_batch(claim, ending, swept, by_and_why, mark)
+  return true
+end

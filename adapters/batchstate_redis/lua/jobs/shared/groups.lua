@@ -1,0 +1,139 @@
+-- Groups: what each has, and the ring of those that can be served. Needs base.
+--
+-- A group is read once a script; its numbers are kept up to date as jobs come and go, so that it
+-- joins the ring, or leaves it, in the very moment at which a job makes it.
+local settings = call('HMGET', QUEUE, 'paused', 'ceiling', 'idle', 'refreshing')
+local is_paused, is_idle, refreshing = settings[1], settings[3], settings[4]
+local DEFAULT_CEILING = tonumber(settings[2] or nil)
+local RING, ALARMS, GROUPS = JOBS .. 'ring', JOBS .. 'alarms', JOBS .. 'groups'
+local groups, group_order = {}, {}
+local is_claimable = false
+
+local function first_due_at(name)
+  local first = call('ZRANGE', JOBS .. 'scheduled:' .. name, 0, 0, 'WITHSCORES')
+  return tonumber(first[2])
+end
+
+local function is_due(name)
+  local due = first_due_at(name)
+  return due ~= nil and due <= NOW
+end
+
+local function group_of(name)
+  local group = groups[name]
+  if not group then
+    local ceiling = tonumber(call('HGET', JOBS .. 'ceilings', name) or nil) or DEFAULT_CEILING
+    group = {
+      name = name,
+      waiting = call('ZCARD', JOBS .. 'waiting:' .. name),
+      active = call('ZCARD', JOBS .. 'active:' .. name),
+      ceiling = ceiling or math.huge,
+      paused = call('HEXISTS', JOBS .. 'pauses', name) == 1,
+      due = is_due(name),
+      turn = call('ZSCORE', RING, name),
+    }
+    groups[name] = group
+    group_order[#group_order + 1] = group
+  end
+  return group
+end
+
+local function is_servable(group)
+  return not group.paused and group.active < group.ceiling and (group.waiting > 0 or group.due)
+end
+
+local function leave_ring(group)
+  if group.turn then
+    call('ZREM', RING, group.name)
+    group.turn = false
+  end
+end
+
+-- Lets a group join the ring's tail, or leave it.
+local function refresh(group)
+  if not is_servable(group) then
+    leave_ring(group)
+  elseif not group.turn then
+    group.turn = call('HINCRBY', QUEUE, 'turns', 1)
+    call('ZADD', RING, group.turn, group.name)
+    is_claimable = true
+  end
+end
+
+-- Lets the groups whose jobs fell due join, by due time; answers false where there are too many for one step.
+local function wake_due_groups()
+  for _ = 1, 200 do
+    local first = call('ZRANGE', ALARMS, 0, 0, 'WITHSCORES')
+    if not first[1] or tonumber(first[2]) > NOW then
+      return true
+    end
+    local name = first[1]
+    local due = first_due_at(name)
+    if due and due > tonumber(first[2]) then
+      call('ZADD', ALARMS, due, name) -- what was due at that time is gone
+    else
+      local group = group_of(name)
+      refresh(group)
+      local following = call('ZRANGEBYSCORE', JOBS .. 'scheduled:' .. name, '(' .. int(NOW), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      if following[2] then
+        call('ZADD', ALARMS, following[2], name)
+      else
+        call('ZREM', ALARMS, name)
+      end
+    end
+  end
+  return false
+end
+
+-- Goes on with what a change of the default ceiling began: each group joins or leaves, by name.
+local function refresh_more()
+  if not refreshing then
+    return true
+  end
+  local from = refreshing == '' and '-' or '(' .. refreshing:sub(2)
+  local names = call('ZRANGEBYLEX', GROUPS, from, '+', 'LIMIT', 0, 200)
+  for n = 1, #names do
+    refresh(group_of(names[n]))
+  end
+  if #names < 200 then
+    call('HDEL', QUEUE, 'refreshing')
+    refreshing = false
+    return true
+  end
+  refreshing = '=' .. names[#names]
+  call('HSET', QUEUE, 'refreshing', refreshing)
+  return false
+end
+
+-- Brings the ring up to date before a claim looks; answers whether it is, or another call must go on.
+local function is_ring_ready()
+  local is_refreshed = refresh_more()
+  return wake_due_groups() and is_refreshed
+end
+
+-- Says that somebody found too little to do, and is told when there may be more.
+local function note_idle()
+  if not is_idle then
+    call('HSET', QUEUE, 'idle', 1)
+  end
+end
+
+-- Ends every changing script: sends the writes, forgets groups that have nothing, wakes who is idle.
+local function finish()
+  send_all()
+  for n = 1, #group_order do
+    local name = group_order[n].name
+    if group_order[n].waiting == 0 and group_order[n].active == 0 and not group_order[n].paused
+      and call('EXISTS', JOBS .. 'scheduled:' .. name, JOBS .. 'dead:' .. name) == 0
+      and call('HEXISTS', JOBS .. 'ceilings', name) == 0 then
+      call('ZREM', GROUPS, name)
+    end
+  end
+  if is_claimable and is_idle and not is_paused then
+    call('HDEL', QUEUE, 'idle')
+    local channel = JOBS .. 'wake'
+    local count = redis.pcall('PUBSUB', 'NUMSUB', channel)
+    -- A user without the right to the channel does without: who waits looks again by itself.
+    redis.pcall('PUBLISH', channel, type(count[2]) == 'number' and count[2] or 1)
+  end
+end
