@@ -9,6 +9,26 @@ The layout, with `batchstate` for the prefix and `{q}` for the queue, percent-en
     batchstate:{q}:n             string        how many rows the queue has
     batchstate:queues            set           the names of the store's queues
 
+and for the queue's jobs
+
+    batchstate:{q}:j:queue              hash          pause, default ceiling, counters, whether somebody waits for work
+    batchstate:{q}:j:heads              hash          job to what changes of it, see `job_rows`: the truth of its place
+    batchstate:{q}:j:payloads           hash          job to its payload
+    batchstate:{q}:j:waiting:<group>    sorted set    jobs by order
+    batchstate:{q}:j:active:<group>     sorted set    jobs by order
+    batchstate:{q}:j:scheduled:<group>  sorted set    order and job, by due time
+    batchstate:{q}:j:dead:<group>       sorted set    jobs by order; j:dead has all of them, j:died by when they died
+    batchstate:{q}:j:done               sorted set    IDs of done jobs by when they are forgotten
+    batchstate:{q}:j:groups             sorted set    the groups that have anything, by name
+    batchstate:{q}:j:ceilings, j:pauses hash          group to its own ceiling, to the reason of its pause
+    batchstate:{q}:j:ring               sorted set    the servable groups by turn
+    batchstate:{q}:j:alarms             sorted set    groups by when their next job falls due
+    batchstate:{q}:j:claims             hash          claim to when its lease ends and how many jobs it holds
+    batchstate:{q}:j:made               hash          claim to how it ends and the jobs it was made of
+    batchstate:{q}:j:leases             sorted set    claims by when a sweep looks at them, no later than a job lapses
+    batchstate:{q}:j:holds              hash          batch to who holds it until when
+    batchstate:{q}:j:swept              string        what the last sweep answered, should it be sent again
+
 The braces make a cluster keep a queue's keys in one slot, so that one script can change several of
 them in one step. The set of names is elsewhere; a name is written there before the queue's first
 row. No key has an expiry: what is deleted is deleted by `purge`.

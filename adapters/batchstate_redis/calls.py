@@ -118,9 +118,7 @@ def association_call(keys: Keys, associations: Sequence[Association]) -> Call:
 
 def deletion_call(keys: Keys, deletions: Sequence[Deletion], states: Sequence[str]) -> Call:
     """Answer the call of `delete_batches`."""
-    call = Call(
-        keys.count, keys.retired, keys.job_part("holds"), *[keys.batch(batch.id) for batch, _, _ in deletions]
-    )
+    call = Call(keys.count, keys.retired, keys.job_part("holds"), *[keys.batch(batch.id) for batch, _, _ in deletions])
     call.arguments += (len(states), *[call.place(keys.state(state)) for state in states])
     for batch, requests, whole in deletions:
         call.arguments += (

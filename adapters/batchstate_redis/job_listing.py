@@ -28,7 +28,7 @@ LOOKED_AT: Final = 200
 """How many claims that may have lapsed one script looks at."""
 
 CLAIMS_AT_ONCE: Final = 500
-PURGED_AT_ONCE: Final = 500
+PURGED_AT_ONCE: Final = 250
 ORDER_DIGITS: Final = 16
 """How many digits of its order a scheduled job's entry begins with."""
 
@@ -62,9 +62,7 @@ class RedisJobListing:
         flat, more, following = self._jobs(
             "list_jobs", min(limit, JOBS_AT_ONCE), place, wanted, name, score, str(member).encode()
         )
-        entries = [
-            (text_of(flat[at]), text_of(flat[at + 1]), text_of(flat[at + 2])) for at in range(0, len(flat), 3)
-        ]
+        entries = [(text_of(flat[at]), text_of(flat[at + 1]), text_of(flat[at + 2])) for at in range(0, len(flat), 3)]
         ids = [member[ORDER_DIGITS:] if place == "scheduled" else member for _, _, member in entries]
         found = self.get_jobs(ids)
         items = [job for job_id in ids if (job := found.get(job_id)) is not None and _is_in(job, place)]

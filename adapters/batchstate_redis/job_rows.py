@@ -1,15 +1,15 @@
 """Jobs as they are stored and as scripts are told of them: heads, which change, apart from payloads, which do not.
 
-A head is one text, with tabs between: format, place (its first letter), claim, deliveries, attempts, stalls, when (it is
-due, or is extended to, or died), order, when it was added, max_attempts, group, error. Names have no tabs, and the error
-stands last.
+A head is one text, with tabs between: format, place (its first letter), claim, deliveries, attempts, stalls, when (it
+is due, or is extended to, or died), order, when it was added, max_attempts, group, error. Names have no tabs, and the
+error stands last.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from batchstate.errors import BatchStateError, CorruptRowError
+from batchstate.errors import CorruptRowError
 from batchstate.job_wire import decode_job
 from batchstate.moves import LONGEST_TEXT, Move, append_move
 from batchstate.values import encode_plain
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from batchstate.jobs import Job
 
-__all__ = ["first_move", "jobs_of", "read_job", "reason_text", "who_and_why"]
+__all__ = ["first_move", "jobs_of", "read_job", "read_or_answer", "reason_text", "who_and_why"]
 
 _FIELDS: Final = 12
 _PLACES: Final = {"w": "waiting", "a": "active", "s": "scheduled", "d": "dead"}
@@ -92,8 +92,3 @@ def read_or_answer(job_id: str, queue: str, head: bytes, payload: bytes, expires
         return read_job(job_id, queue, head, payload, int(expires) if expires else None)
     except CorruptRowError as error:
         return error
-
-
-def is_error(answer: object) -> bool:
-    """Answer whether this stands for an item that was refused."""
-    return isinstance(answer, BatchStateError)

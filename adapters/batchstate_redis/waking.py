@@ -97,7 +97,8 @@ class Listener:
             return False
 
     def _listen(self) -> None:
-        subscription: Any = self._client.pubsub()
+        connect: Any = self._client.pubsub
+        subscription = connect()
         try:
             subscription.subscribe(self._channel)
             while self._wanted():
@@ -121,7 +122,9 @@ class Listener:
             nudges = list(self._nudges.values())
         spread = min(LONGEST_SPREAD, max(0, count + len(nudges) - 2) * SPREAD)
         begin = time.monotonic()
-        for delay, nudge in sorted(((self._random.uniform(0, spread), nudge) for nudge in nudges), key=lambda one: one[0]):
+        delays = sorted(self._random.uniform(0, spread) for _ in nudges)
+        self._random.shuffle(nudges)
+        for delay, nudge in zip(delays, nudges, strict=True):
             left = begin + delay - time.monotonic()
             if left > 0:
                 time.sleep(left)

@@ -22,6 +22,10 @@ if is_paused then
   return 0
 end
 
+-- What changes of a head when the job stands in line, and when it is taken out of it; the rest stays as it is.
+local SCHEDULED = '^1\ts\t([^\t]*\t%d+\t%d+\t%d+)\t%-?%d+\t((%d+)\t%-?%d+\t%d+\t[^\t]*\t.*)$'
+local WAITING = '^1\tw\t[^\t]*\t(%d+)\t(%d+\t%d+)\t%-?%d*\t((%d+)\t%-?%d+\t%d+\t[^\t]*\t.*)$'
+
 -- Lets due jobs stand in line, in their old places.
 local function promote(group)
   local key = JOBS .. 'scheduled:' .. group.name
@@ -31,24 +35,22 @@ local function promote(group)
     ids[n] = due[n]:sub(17)
   end
   local heads = fields(HEADS, ids)
-  local line, texts = {}, {}
+  local line, texts, count = {}, {}, 0
   for n = 1, #ids do
-    local head = parsed(heads[n])
-    if head then
-      head.place, head.when = 'w', ''
-      line[#line + 1] = head.order
-      line[#line + 1] = ids[n]
-      texts[#texts + 1] = ids[n]
-      texts[#texts + 1] = written(head)
+    local before, rest, order = (heads[n] or ''):match(SCHEDULED)
+    if before then
+      line[count + 1], line[count + 2] = order, ids[n]
+      texts[count + 1], texts[count + 2] = ids[n], '1\tw\t' .. before .. '\t\t' .. rest
+      count = count + 2
     end
   end
   call('ZREM', key, unpack(due))
-  if #line > 0 then
+  if count > 0 then
     call('ZADD', JOBS .. 'waiting:' .. group.name, unpack(line))
     call('HSET', HEADS, unpack(texts))
-    group.waiting = group.waiting + #line / 2
+    group.waiting = group.waiting + count / 2
   end
-  group.due = is_due(group.name)
+  group.due = nil
 end
 
 -- Takes up to `most` of a group's oldest out of its line; answers IDs, heads as they are now, payloads.
@@ -60,19 +62,17 @@ local function take(group, most)
   local key = JOBS .. 'waiting:' .. group.name
   local ids = call('ZRANGE', key, 0, most - 1)
   local heads, payloads = fields(HEADS, ids), fields(PAYLOADS, ids)
-  local taken, active, texts = {}, {}, {}
+  local taken, active, texts, count = {}, {}, {}, 0
+  local begin = '1\ta\t' .. claim .. '\t'
   for n = 1, #ids do
     -- One that nobody can read leaves the line, so that it is not in the others' way; its row stays.
-    local head = parsed(heads[n])
-    if head then
-      head.place, head.claim, head.when = 'a', claim, ''
-      head.deliveries = int(tonumber(head.deliveries) + 1)
-      local text = written(head)
-      active[#active + 1] = head.order
-      active[#active + 1] = ids[n]
-      texts[#texts + 1] = ids[n]
-      texts[#texts + 1] = text
-      taken[#taken + 1] = {ids[n], text, payloads[n] or ''}
+    local deliveries, failures, rest, order = (heads[n] or ''):match(WAITING)
+    if deliveries then
+      local id, text = ids[n], begin .. int(deliveries + 1) .. '\t' .. failures .. '\t\t' .. rest
+      active[count + 1], active[count + 2] = order, id
+      texts[count + 1], texts[count + 2] = id, text
+      count = count + 2
+      taken[count / 2] = {id, text, payloads[n] or ''}
     end
   end
   call('ZREMRANGEBYRANK', key, 0, #ids - 1)
@@ -89,7 +89,7 @@ local function take_of(group, most)
   if not is_servable(group) then
     return {}
   end
-  if group.due then
+  if is_due(group) then
     promote(group)
   end
   return take(group, most)
@@ -97,7 +97,7 @@ end
 
 -- Takes from the group whose turn it is; it goes to the tail.
 local function take_by_turn()
-  for _ = 1, 200 do
+  for _ = 1, 100 do
     local name = call('ZRANGE', RING, 0, 0)[1]
     if not name then
       return {}, true
@@ -119,7 +119,7 @@ local function take_across()
   local turns, served = {}, {}
   for n = 1, #names do
     local group = group_of(names[n])
-    if is_servable(group) and group.due then
+    if is_servable(group) and is_due(group) then
       promote(group)
     end
     group.share = 0

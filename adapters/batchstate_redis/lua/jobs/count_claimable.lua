@@ -15,7 +15,7 @@ local function count_of(group)
   if not is_servable(group) then
     return 0
   end
-  local due = group.due and call('ZCOUNT', JOBS .. 'scheduled:' .. group.name, '-inf', int(NOW)) or 0
+  local due = is_due(group) and call('ZCOUNT', JOBS .. 'scheduled:' .. group.name, '-inf', int(NOW)) or 0
   return math.min(group.waiting + due, group.ceiling - group.active)
 end
 
@@ -24,7 +24,7 @@ local count = 0
 if wanted ~= '' and wanted ~= '*' then
   count = count_of(group_of(wanted:sub(2)))
 else
-  local names = call('ZRANGE', RING, 0, 199)
+  local names = call('ZRANGE', RING, 0, 99)
   for n = 1, #names do
     count = count + count_of(group_of(names[n]))
     if count >= limit or (count > 0 and wanted == '') then

@@ -3,7 +3,7 @@
 -- uses    base, claims
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2 and following: the claims.
--- answer  for each, until there are two thousand jobs: 0 where there is none; or when the lease ends, and each
+-- answer  for each, until there are a thousand jobs: 0 where there is none; or when the lease ends, and each
 --         job's ID and when it lapses.
 local answers, jobs = {}, 0
 for n = 2, #ARGV do
@@ -17,7 +17,7 @@ for n = 2, #ARGV do
   end
   answers[#answers + 1] = state and {int(state.expires), leases} or 0
   jobs = jobs + 1 + #leases / 2
-  if jobs >= 2000 then
+  if jobs >= 1000 then
     break
   end
 end

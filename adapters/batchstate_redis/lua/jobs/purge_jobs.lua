@@ -20,8 +20,8 @@ if ARGV[3] ~= '' then
     if head then
       leave(dead[n], head)
     else
-      later('ZREM', JOBS .. 'died', dead[n])
-      later('ZREM', JOBS .. 'dead', dead[n])
+      later(from_died, dead[n])
+      later(from_dead, dead[n])
     end
     drop(dead[n])
     gone = gone + 1

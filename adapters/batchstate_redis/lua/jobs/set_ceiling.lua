@@ -18,7 +18,9 @@ if ARGV[2] == '' then
 else
   local group = group_of(ARGV[2]:sub(2))
   group.ceiling = tonumber(ceiling) or DEFAULT_CEILING or math.huge
-  if ceiling ~= '' then
+  group.active = call('ZCARD', JOBS .. 'active:' .. group.name)
+  group.has_ceiling = ceiling ~= ''
+  if group.has_ceiling then
     call('HSET', JOBS .. 'ceilings', group.name, ceiling)
     call('ZADD', GROUPS, 0, group.name)
   else

@@ -17,13 +17,14 @@ for at = 6, #ARGV, 4 do
   ids[n] = ARGV[at]
 end
 local heads, answers, settled, freed = fields(HEADS, ids), {}, {}, 0
+local to_done, forgotten_at = list_of('ZADD', DONE), int(NOW + keep)
 
 -- Settles by a verdict; answers what became of the job.
 local function settle(id, head, verdict, reason, delay)
   if verdict == 'complete' then
     drop(id)
     if keep > 0 then
-      later('ZADD', DONE, int(NOW + keep), id)
+      later(to_done, forgotten_at, id)
     end
     return 'completed'
   end

@@ -72,7 +72,7 @@ while rest == '' do
   if not first then
     break
   end
-  if looked >= 1000 then
+  if looked >= 500 then
     rest = 'again'
     break
   end

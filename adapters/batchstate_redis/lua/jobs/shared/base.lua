@@ -32,7 +32,7 @@ end
 
 -- A name as a JSON text; names have no control characters.
 local function quoted(name)
-  return '"' .. name:gsub('["\\]', '\\%0') .. '"'
+  return '"' .. (name:find('["\\]') and name:gsub('["\\]', '\\%0') or name) .. '"'
 end
 
 -- A head: format, place (its first letter), claim, deliveries, attempts, stalls, when (it is due,
@@ -58,47 +58,45 @@ local function written(head)
   }, '\t')
 end
 
--- Writes are gathered by command and key, and sent together at the end, some hundred at once.
-local gathered, gathered_order = {}, {}
+-- Writes are gathered by command and key, and sent together at the end, up to a thousand items at once.
+local gathered = {}
 
-local function later(command, key, one, two)
-  local name = command .. key
-  local list = gathered[name]
-  if not list then
-    list = {command, key, n = 2}
-    gathered[name] = list
-    gathered_order[#gathered_order + 1] = list
-  end
-  list[list.n + 1] = one
-  list.n = list.n + 1
+local function list_of(command, key)
+  local list = {command, key, n = 2}
+  gathered[#gathered + 1] = list
+  return list
+end
+
+local function later(list, one, two)
+  local n = list.n
+  list[n + 1] = one
   if two then
-    list[list.n + 1] = two
-    list.n = list.n + 1
+    n = n + 1
+    list[n + 1] = two
   end
+  list.n = n + 1
 end
 
 local function send(list)
   local first = 3
   while first <= list.n do
-    local last = math.min(first + 3999, list.n)
+    local last = math.min(first + 1999, list.n)
     call(list[1], list[2], unpack(list, first, last))
     first = last + 1
   end
+  list.n = 2
 end
 
 -- What goes is sent before what comes, so that a job may leave a place and come back to it.
 local function send_all()
-  for n = 1, #gathered_order do
-    if gathered_order[n][1] == 'ZREM' or gathered_order[n][1] == 'HDEL' then
-      send(gathered_order[n])
+  for n = 1, #gathered do
+    if gathered[n][1] == 'ZREM' or gathered[n][1] == 'HDEL' then
+      send(gathered[n])
     end
   end
-  for n = 1, #gathered_order do
-    if gathered_order[n][1] ~= 'ZREM' and gathered_order[n][1] ~= 'HDEL' then
-      send(gathered_order[n])
-    end
+  for n = 1, #gathered do
+    send(gathered[n])
   end
-  gathered, gathered_order = {}, {}
 end
 
 -- Reads fields of a hash, however many.

@@ -1,11 +1,12 @@
 -- Groups: what each has, and the ring of those that can be served. Needs base.
 --
--- A group is read once a script; its numbers are kept up to date as jobs come and go, so that it
--- joins the ring, or leaves it, in the very moment at which a job makes it.
+-- A group is read once a script, what of it is needed; its numbers are kept up to date as jobs come and
+-- go, so that it joins the ring, or leaves it, in the very moment at which a job makes it.
 local settings = call('HMGET', QUEUE, 'paused', 'ceiling', 'idle', 'refreshing')
 local is_paused, is_idle, refreshing = settings[1], settings[3], settings[4]
 local DEFAULT_CEILING = tonumber(settings[2] or nil)
 local RING, ALARMS, GROUPS = JOBS .. 'ring', JOBS .. 'alarms', JOBS .. 'groups'
+local HAS_LIMITS = call('EXISTS', JOBS .. 'ceilings', JOBS .. 'pauses') > 0
 local groups, group_order = {}, {}
 local is_claimable = false
 
@@ -14,32 +15,41 @@ local function first_due_at(name)
   return tonumber(first[2])
 end
 
-local function is_due(name)
-  local due = first_due_at(name)
-  return due ~= nil and due <= NOW
-end
-
 local function group_of(name)
   local group = groups[name]
   if not group then
-    local ceiling = tonumber(call('HGET', JOBS .. 'ceilings', name) or nil) or DEFAULT_CEILING
     group = {
       name = name,
       waiting = call('ZCARD', JOBS .. 'waiting:' .. name),
-      active = call('ZCARD', JOBS .. 'active:' .. name),
-      ceiling = ceiling or math.huge,
-      paused = call('HEXISTS', JOBS .. 'pauses', name) == 1,
-      due = is_due(name),
       turn = call('ZSCORE', RING, name),
+      ceiling = DEFAULT_CEILING or math.huge,
+      active = 0,
     }
+    if HAS_LIMITS then
+      local own = call('HGET', JOBS .. 'ceilings', name)
+      group.has_ceiling = own ~= false
+      group.ceiling = tonumber(own or nil) or group.ceiling
+      group.paused = call('HEXISTS', JOBS .. 'pauses', name) == 1
+    end
+    if group.ceiling < math.huge then -- else nobody asks how many are held
+      group.active = call('ZCARD', JOBS .. 'active:' .. name)
+    end
     groups[name] = group
     group_order[#group_order + 1] = group
   end
   return group
 end
 
+local function is_due(group)
+  if group.due == nil then
+    local due = first_due_at(group.name)
+    group.due = due ~= nil and due <= NOW
+  end
+  return group.due
+end
+
 local function is_servable(group)
-  return not group.paused and group.active < group.ceiling and (group.waiting > 0 or group.due)
+  return not group.paused and group.active < group.ceiling and (group.waiting > 0 or is_due(group))
 end
 
 local function leave_ring(group)
@@ -62,7 +72,7 @@ end
 
 -- Lets the groups whose jobs fell due join, by due time; answers false where there are too many for one step.
 local function wake_due_groups()
-  for _ = 1, 200 do
+  for _ = 1, 100 do
     local first = call('ZRANGE', ALARMS, 0, 0, 'WITHSCORES')
     if not first[1] or tonumber(first[2]) > NOW then
       return true
@@ -73,6 +83,7 @@ local function wake_due_groups()
       call('ZADD', ALARMS, due, name) -- what was due at that time is gone
     else
       local group = group_of(name)
+      group.due = due ~= nil and due <= NOW
       refresh(group)
       local following = call('ZRANGEBYSCORE', JOBS .. 'scheduled:' .. name, '(' .. int(NOW), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
       if following[2] then
@@ -91,11 +102,11 @@ local function refresh_more()
     return true
   end
   local from = refreshing == '' and '-' or '(' .. refreshing:sub(2)
-  local names = call('ZRANGEBYLEX', GROUPS, from, '+', 'LIMIT', 0, 200)
+  local names = call('ZRANGEBYLEX', GROUPS, from, '+', 'LIMIT', 0, 100)
   for n = 1, #names do
     refresh(group_of(names[n]))
   end
-  if #names < 200 then
+  if #names < 100 then
     call('HDEL', QUEUE, 'refreshing')
     refreshing = false
     return true
@@ -122,10 +133,16 @@ end
 local function finish()
   send_all()
   for n = 1, #group_order do
-    local name = group_order[n].name
-    if group_order[n].waiting == 0 and group_order[n].active == 0 and not group_order[n].paused
-      and call('EXISTS', JOBS .. 'scheduled:' .. name, JOBS .. 'dead:' .. name) == 0
-      and call('HEXISTS', JOBS .. 'ceilings', name) == 0 then
+    local group = group_order[n]
+    local name = group.name
+    if group.is_entered then
+      call('ZADD', GROUPS, 0, name)
+    end
+    if group.alarm then
+      call('ZADD', ALARMS, 'LT', int(group.alarm), name)
+    end
+    if group.waiting == 0 and not group.paused and not group.has_ceiling and call('EXISTS',
+      JOBS .. 'active:' .. name, JOBS .. 'scheduled:' .. name, JOBS .. 'dead:' .. name) == 0 then
       call('ZREM', GROUPS, name)
     end
   end

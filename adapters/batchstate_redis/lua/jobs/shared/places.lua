@@ -6,22 +6,38 @@ local function filed(id, head)
   return string.format('%016.0f', tonumber(head.order)) .. id
 end
 
+-- The gathered writes of a command to one of a group's sets.
+local function writes_of(group, command, place)
+  local name = command .. place
+  local list = group[name]
+  if not list then
+    list = list_of(command, JOBS .. place .. group.name)
+    group[name] = list
+  end
+  return list
+end
+
+local write_heads = list_of('HSET', HEADS)
+local drop_heads, drop_payloads = list_of('HDEL', HEADS), list_of('HDEL', PAYLOADS)
+local from_dead, from_died = list_of('ZREM', JOBS .. 'dead'), list_of('ZREM', JOBS .. 'died')
+local to_dead, to_died = list_of('ZADD', JOBS .. 'dead'), list_of('ZADD', JOBS .. 'died')
+
 local function leave(id, head)
   local group = group_of(head.group)
   if head.place == 'a' then
     group.active = group.active - 1
     is_claimable = is_claimable or (group.waiting > 0 and group.ceiling < math.huge)
-    later('ZREM', JOBS .. 'active:' .. head.group, id)
+    later(writes_of(group, 'ZREM', 'active:'), id)
   elseif head.place == 'w' then
     group.waiting = group.waiting - 1
-    later('ZREM', JOBS .. 'waiting:' .. head.group, id)
+    later(writes_of(group, 'ZREM', 'waiting:'), id)
   elseif head.place == 's' then
     call('ZREM', JOBS .. 'scheduled:' .. head.group, filed(id, head))
-    group.due = is_due(head.group)
+    group.due = nil
   else
-    later('ZREM', JOBS .. 'dead:' .. head.group, id)
-    later('ZREM', JOBS .. 'dead', id)
-    later('ZREM', JOBS .. 'died', id)
+    later(writes_of(group, 'ZREM', 'dead:'), id)
+    later(from_dead, id)
+    later(from_died, id)
   end
   return group
 end
@@ -32,24 +48,27 @@ local function enter(id, head)
   if head.place == 'w' then
     group.waiting = group.waiting + 1
     is_claimable = true
-    later('ZADD', JOBS .. 'waiting:' .. head.group, head.order, id)
+    later(writes_of(group, 'ZADD', 'waiting:'), head.order, id)
   elseif head.place == 's' then
-    call('ZADD', JOBS .. 'scheduled:' .. head.group, head.when, filed(id, head))
-    call('ZADD', ALARMS, 'LT', head.when, head.group)
-    group.due = group.due or tonumber(head.when) <= NOW
+    local due = tonumber(head.when)
+    later(writes_of(group, 'ZADD', 'scheduled:'), head.when, filed(id, head))
+    group.alarm = math.min(group.alarm or due, due)
+    if due <= NOW then
+      group.due = true
+    end
   else
-    later('ZADD', JOBS .. 'dead:' .. head.group, head.order, id)
-    later('ZADD', JOBS .. 'dead', head.order, id)
-    later('ZADD', JOBS .. 'died', head.when, id)
+    later(writes_of(group, 'ZADD', 'dead:'), head.order, id)
+    later(to_dead, head.order, id)
+    later(to_died, head.when, id)
   end
-  call('ZADD', GROUPS, 0, head.group)
-  later('HSET', HEADS, id, written(head))
+  group.is_entered = true
+  later(write_heads, id, written(head))
   return group
 end
 
 local function drop(id)
-  later('HDEL', HEADS, id)
-  later('HDEL', PAYLOADS, id)
+  later(drop_heads, id)
+  later(drop_payloads, id)
 end
 
 local function die(head, reason)
