@@ -73,12 +73,12 @@ class MemoryStorage(MemoryJobs):
         return self._queue
 
     def freeze(self) -> Frozen:
-        """Answer the queue's batches, records and associations as they are now; its jobs are not among them."""
+        """Answer all that the queue has, as it is now."""
         with self._lock:
             return freeze(self._rows)
 
     def thaw(self, frozen: Frozen) -> None:
-        """Go back to what `freeze` answered; the jobs stay as they are."""
+        """Go back to what `freeze` answered."""
         with self._lock:
             thaw(self._rows, frozen)
 
