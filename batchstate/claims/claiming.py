@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -105,7 +106,7 @@ def claims(
 
     def generate() -> Iterator[Claim]:
         nudge = Nudge()
-        with listening(context.store, nudge):
+        with listening(context.store, nudge) if follow else nullcontext():
             while True:
                 found = send_claim(context, evolve(claiming, id=new_claim_id(), mark=new_mark()), on_lost)
                 if found is not None:

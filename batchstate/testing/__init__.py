@@ -5,6 +5,8 @@ Needs the extra `testing`. The author of an adapter inherits the suite and gives
     class TestMine(StorageContract):
         @pytest.fixture
         def harness(self) -> Harness: ...
+
+One whose storage keeps jobs inherits `JobContract` in a second class, with the same fixture.
 """
 
 import pytest

@@ -9,10 +9,11 @@ from batchstate.testing.contract.jobs.endings import Endings, Walking
 from batchstate.testing.contract.jobs.groups import Groups
 from batchstate.testing.contract.jobs.handling import Bisecting, Handling
 from batchstate.testing.contract.jobs.holding import Holding
-from batchstate.testing.contract.jobs.keeping import Looking, Purging, Removing, Reviving
+from batchstate.testing.contract.jobs.keeping import Purging, Removing, Reviving
 from batchstate.testing.contract.jobs.late import LateSettling
 from batchstate.testing.contract.jobs.leases import Leases
 from batchstate.testing.contract.jobs.limits import Ceilings, Pausing
+from batchstate.testing.contract.jobs.looking import Looking
 from batchstate.testing.contract.jobs.many import Many
 from batchstate.testing.contract.jobs.racing import Racing
 from batchstate.testing.contract.jobs.replays import Replays

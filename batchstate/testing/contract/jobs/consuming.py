@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -230,6 +232,31 @@ class Consuming(JobTests):
         waiting.join(SOON)
 
         assert not waiting.is_alive()
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_a_signal_stops_it(self, q: BatchQueue, number: signal.Signals) -> None:
+        """SIGTERM and SIGINT stop it as asked to stop, and what they did before is as it was afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            pytest.skip("signals are for the main thread")
+        added(q, "abcd")
+        before = signal.getsignal(number)
+        waiting = q.consumer(each=lambda one: os.kill(os.getpid(), number) if one.id == "a" else None, max_size=2)
+
+        waiting.run()
+
+        assert places(q) == {"waiting": ["c", "d"]}
+        assert signal.getsignal(number) is before
+
+    def test_a_signal_stops_it_while_it_waits(self, q: BatchQueue) -> None:
+        """A signal that comes while it waits ends the wait at once."""
+        if threading.current_thread() is not threading.main_thread():
+            pytest.skip("signals are for the main thread")
+        begun = time.monotonic()
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+        q.consumer(each=str, poll="1h", tidy_every="1h").run()
+
+        assert time.monotonic() - begun < SOON
 
     def test_it_waits_without_spinning(self, queues: Queues) -> None:
         """A consumer of a group without jobs asks no faster than it polls, also while another group has some."""
