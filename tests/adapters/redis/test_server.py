@@ -10,13 +10,20 @@ import pytest
 
 from batchstate.creation import create_batch, create_many
 from batchstate.entities import Association, Batch, MembershipRecord
-from batchstate.errors import AlreadyExistsError, CorruptRowError, InvalidValueError, UnsupportedFormatError
+from batchstate.errors import (
+    AlreadyExistsError,
+    CorruptRowError,
+    InvalidValueError,
+    TooLargeError,
+    UnsupportedFormatError,
+)
 from batchstate.listing import find_by_request_id, list_by_states
 from batchstate.tidying import retire
 from batchstate.transition import transition, transition_many
 from batchstate.urls import open_storage
 from batchstate_redis import RedisStorage
 from batchstate_redis.keys import Keys
+from batchstate_redis.rows import MAX_ROW
 from batchstate_redis.scripts import MOST_AT_ONCE
 from tests.adapters.redis.given import STATES, made, new
 from tests.servers.ports import wait_until
@@ -138,6 +145,15 @@ def test_a_key_of_another_kind_is_named(store: RedisStorage, client: Redis, pref
     client.lpush(Keys(prefix, "q").batch("b"), "x")
     with pytest.raises(CorruptRowError):
         made(store)
+
+
+def test_a_row_that_is_too_large_is_refused(far_store: RedisStorage, proxy: DroppingProxy) -> None:
+    """A row of more than 64 MiB is refused before anything is sent."""
+    batch = made(far_store)
+    proxy.forget()
+    with pytest.raises(TooLargeError, match="67,108,864"):
+        transition(far_store, batch, "testing", update={"large": "x" * MAX_ROW})
+    assert proxy.names() == []
 
 
 def test_versions_beyond_a_score_are_refused(store: RedisStorage) -> None:
