@@ -51,5 +51,6 @@ def remember(marks: str, version: int, mark: str) -> str:
 
 def mark_at(marks: str, version: int) -> str | None:
     """Answer the mark of the write that made `version`, or `None` where the row does not remember it."""
-    sought = f"{version}:"
-    return next((item.removeprefix(sought) for item in marks.split(" ") if item.startswith(sought)), None)
+    sought = f" {version}:"
+    _, found, rest = f" {marks}".partition(sought)
+    return rest.partition(" ")[0] if found else None

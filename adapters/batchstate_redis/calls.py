@@ -50,17 +50,23 @@ def cost_of_creation(item: Creation) -> int:
 def swap_call(keys: Keys, swaps: Sequence[RowSwap], *, records: bool) -> Call:
     """Answer the call of `swap_batches`; `records` files them in the same step."""
     call = Call(*[keys.batch(row.id) for _, row in swaps])
-    place, state = call.place, keys.state
+    buckets: dict[str, int] = {}
     for swap, row in swaps:
-        before = swap.before
+        before, new, old = swap.before, 0, 0
+        if records:
+            new = buckets.get(row.state) or buckets.setdefault(row.state, call.place(keys.state(row.state)))
+            if before.state != row.state:
+                old = buckets.get(before.state) or buckets.setdefault(
+                    before.state, call.place(keys.state(before.state))
+                )
         call.arguments += (
-            expected_head(before.version, before.mark),
+            expected_head(before.version, before.mark).encode(),
             first_line(row).encode(),
             last_lines(row).encode(),
             row.version,
-            place(state(row.state)) if records else 0,
-            place(state(before.state)) if records and before.state != row.state else 0,
-            0 if row.retired_at is None else place(keys.retired),
+            new,
+            old,
+            0 if row.retired_at is None else call.place(keys.retired),
         )
     return call
 

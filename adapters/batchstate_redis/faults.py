@@ -76,7 +76,7 @@ def code_of(error: BaseException) -> str:
     code_match = _CODE.match(text)
     code = code_match[1] if code_match else ""
     nested = _NESTED.search(text) if code in ("", "ERR") else None
-    return nested[1] if nested else code
+    return nested[1] if nested else "NOAUTH" if code == "WRONGPASS" else code
 
 
 def is_misconfiguration(error: BaseException) -> bool:

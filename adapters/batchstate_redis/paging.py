@@ -46,7 +46,7 @@ class Pager:
         """Answer up to `limit` retired batches, and the cursor of those that follow."""
         score, member = ("", "") if cursor is None else _read_cursor(cursor)
         call = Call(self._keys.retired)
-        call.arguments += (limit + 1, score, str(member).encode("utf-8", "surrogateescape"))
+        call.arguments += (limit + 1, str(score).encode(), str(member).encode("utf-8", "surrogateescape"))
         flat = self._runner.run(script("page_after"), call)
         batch_ids = [batch_id for batch_id, _ in entries_of(flat[: 2 * limit])]
         if len(flat) <= 2 * limit:
@@ -56,14 +56,14 @@ class Pager:
 
     def bucket(self, state: str, cursor: str | None, limit: int) -> tuple[list[MembershipRecord], str | None]:
         """Answer about `limit` records of a state, and the cursor of those that follow."""
-        flat, following = self._within("ZSCAN", self._keys.state(state), cursor, limit)
+        flat, following = self._within(b"ZSCAN", self._keys.state(state), cursor, limit)
         return [MembershipRecord(self._queue, state, *entry) for entry in entries_of(flat)], following
 
     def keys(self, kind: str, cursor: str | None, limit: int) -> tuple[list[bytes], str | None]:
         """Answer some keys of a kind, possibly none, and the cursor of those that follow."""
         server, place = ("", "0") if cursor is None else _read_cursor(cursor)
         call = Call(self._keys.count)
-        call.arguments += (str(server), str(place), self._keys.pattern(kind), limit)
+        call.arguments += (str(server).encode(), str(place).encode(), self._keys.pattern(kind), limit)
         server, place, found = self._runner.run(script("scan_keys"), call)
         return found, _cursor(server, place)
 
@@ -88,10 +88,10 @@ class Pager:
     def attempts(self, request_id: str) -> list[tuple[str, str]]:
         """Answer a request's attempts and what became of it in each, all of them."""
         key = self._keys.request(request_id)
-        flat, cursor = self._within("HSCAN", key, None, FIELDS_AT_ONCE)
+        flat, cursor = self._within(b"HSCAN", key, None, FIELDS_AT_ONCE)
         found = _pairs(flat)
         while cursor is not None:
-            flat, cursor = self._within("HSCAN", key, cursor, FIELDS_AT_ONCE)
+            flat, cursor = self._within(b"HSCAN", key, cursor, FIELDS_AT_ONCE)
             found |= _pairs(flat)
         return list(found.items())
 
@@ -107,13 +107,13 @@ class Pager:
 
     def fields(self, key: bytes, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
         """Answer about `limit` names of a hash's fields, each once, and the cursor of those that follow."""
-        flat, following = self._within("HSCAN", key, cursor, limit)
+        flat, following = self._within(b"HSCAN", key, cursor, limit)
         return list(_pairs(flat)), following
 
-    def _within(self, command: str, key: bytes, cursor: str | None, limit: int) -> tuple[list[bytes], str | None]:
+    def _within(self, command: bytes, key: bytes, cursor: str | None, limit: int) -> tuple[list[bytes], str | None]:
         server, place = ("", "0") if cursor is None else _read_cursor(cursor)
         call = Call(key)
-        call.arguments += (command, str(server), str(place), limit)
+        call.arguments += (command, str(server).encode(), str(place).encode(), limit)
         server, place, flat = self._runner.run(script("scan_within"), call)
         return flat, _cursor(server, place)
 

@@ -19,10 +19,14 @@ from batchstate.errors import CorruptRowError, UnsupportedFormatError
 from batchstate.wire import FORMAT, BatchRow, decode_batch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from batchstate.entities import Batch
     from batchstate.storage import Unreadable
 
 __all__ = ["MAX_ROW", "expected_head", "first_line", "last_lines", "read_row", "row_text"]
+
+_OURS = f"{FORMAT}\t"
 
 MAX_ROW = 64 * 1024 * 1024
 """The largest row, in bytes. The server could hold 512 MiB, and would serve nobody else while it copies them."""
@@ -54,46 +58,48 @@ def row_text(row: BatchRow) -> str:
 def read_row(raw: bytes, batch_id: str, queue: str) -> Batch | Unreadable:
     """Answer the batch that is stored as `raw`, or the error that names it."""
     try:
-        return _decode(raw, batch_id, queue)
+        return decode_batch(_values(raw, batch_id), queue)
     except (CorruptRowError, UnsupportedFormatError) as error:
         return error
 
 
-def _decode(raw: bytes, batch_id: str, queue: str) -> Batch:
+def _values(raw: bytes, batch_id: str) -> Sequence[object]:
+    """Answer the fields in the order of `BatchRow`.
+
+    Raises:
+        CorruptRowError: `raw` does not have them.
+    """
     try:
         text = raw.decode()
-        form = _number(text.split("\t", 1)[0])
-        if isinstance(form, int) and form > FORMAT:
-            return decode_batch((form, batch_id), queue)
+        if not text.startswith(_OURS) and (later := _later_format(text)):
+            return later, batch_id
         first, second, attributes, moves = text.split("\n", 3)
-        form_, version, retired, mark, entered, updated, state, earlier = first.split("\t")
+        form, version, retired, mark, entered, updated, state, earlier = first.split("\t")
         created, requests = second.split("\t")
-    except ValueError as error:
-        raise CorruptRowError(
-            f"the row of batch {batch_id!r} cannot be read: it does not have the lines and fields of one; "
-            "look at it with redis-cli",
-            key=batch_id,
-        ) from error
-    latest = f"{version}:{mark}" if mark else ""
-    return decode_batch(
-        (
-            _number(form_),
+        latest = f"{version}:{mark}" if mark else ""
+        return (
+            int(form),
             batch_id,
-            _number(version),
+            int(version),
             state,
-            _number(entered),
-            _number(created),
-            _number(updated),
-            _number(retired) if retired else None,
+            int(entered),
+            int(created),
+            int(updated),
+            int(retired) if retired else None,
             f"{earlier} {latest}" if earlier else latest,
             moves,
             requests,
             attributes,
-        ),
-        queue,
-    )
+        )
+    except ValueError as error:
+        raise CorruptRowError(
+            f"the row of batch {batch_id!r} cannot be read: it does not have the lines and fields of one: {error}; "
+            "look at it with redis-cli",
+            key=batch_id,
+        ) from error
 
 
-def _number(text: str) -> int | str:
-    """Answer an int, or the text itself where it is none, for the row's check to refuse."""
-    return int(text) if text.removeprefix("-").isdecimal() and text.isascii() else text
+def _later_format(text: str) -> int | None:
+    """Answer the format of a row that a later program wrote, of which nothing else is known."""
+    form = text.partition("\t")[0]
+    return int(form) if form.isdecimal() and int(form) > FORMAT else None

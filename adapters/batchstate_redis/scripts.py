@@ -71,7 +71,7 @@ class Call:
 
     def __init__(self, *keys: bytes) -> None:
         self.keys = list(keys)
-        self.arguments: list[bytes | str | int] = []
+        self.arguments: list[bytes | int] = []  # no str: a client may have another encoding than ours
         self._places: dict[bytes, int] = {}
 
     def place(self, key: bytes) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from batchstate.storage import Storage
 
-__all__ = ["memory", "sqlite"]
+__all__ = ["LISTED", "listing", "memory", "sqlite", "transitions"]
 
 ROUND_TRIP = ("testing", "merging", "queued")
 LISTED = 10_000
@@ -33,14 +33,14 @@ def sqlite() -> Iterator[Race]:
         with SQLiteStorage(ours_path, "bench") as store, SQLiteStorage(floor_path, "bench") as made:
             floor = SQLiteFloor(floor_path, "bench", filled(made, 300))
             now = 1_800_000_000_000
-            yield from _transitions("sqlite", store, lambda places, to: floor.move(places, to, now))
+            yield from transitions("sqlite", store, lambda places, to: floor.move(places, to, now))
             floor.close()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "list.db"
         with SQLiteStorage(path, "bench") as store:
             filled(store, LISTED)
             floor = SQLiteFloor(path, "bench", [])
-            yield _listing("sqlite", store, lambda: floor.list_state("queued"))
+            yield listing("sqlite", store, lambda: floor.list_state("queued"))
             floor.close()
 
 
@@ -48,13 +48,14 @@ def memory() -> Iterator[Race]:
     """Memory."""
     store = MemoryStorage("bench")
     floor = MemoryFloor(filled(MemoryStorage("bench"), 300))
-    yield from _transitions("memory", store, floor.move)
+    yield from transitions("memory", store, floor.move)
     store = MemoryStorage("bench")
     listed = MemoryFloor(filled(store, LISTED))
-    yield _listing("memory", store, lambda: listed.list_state("queued"))
+    yield listing("memory", store, lambda: listed.list_state("queued"))
 
 
-def _transitions(name: str, store: Storage, floor: Callable[[range, str], object]) -> Iterator[Race]:
+def transitions(name: str, store: Storage, floor: Callable[[range, str], object]) -> Iterator[Race]:
+    """Move 300 batches one by one, then a hundred at a time."""
     batches = filled(store, 300)
     for size, title in ((1, "one by one"), (100, "100 at a time")):
         turns, turns_of_floor = cycle(ROUND_TRIP), cycle(ROUND_TRIP)
@@ -86,7 +87,9 @@ def _advance(store: Storage, batches: list[Batch], start: int, size: int, to: st
     batches[start : start + size] = [batch for batch in moved if isinstance(batch, Batch)]
 
 
-def _listing(name: str, store: Storage, floor: Callable[[], Sequence[object]]) -> Race:
+def listing(name: str, store: Storage, floor: Callable[[], Sequence[object]]) -> Race:
+    """List ten thousand batches of one state."""
+
     def check(found: Sequence[object]) -> None:
         if len(found) != LISTED:
             raise AssertionError(len(found))

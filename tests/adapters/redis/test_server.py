@@ -70,14 +70,12 @@ def test_a_user_who_may_not_ask_is_not_warned(start_redis: StartRedis) -> None:
 def test_a_decoding_and_a_plain_client_share_a_store(valkey_server: RedisEndpoint, prefix: str) -> None:
     """Two storages, on a client that decodes replies and on one that does not, mean the same on the same data."""
     with (
-        valkey_server.client(decode_responses=True, protocol=3) as decoding,
+        valkey_server.client(decode_responses=True, protocol=3, encoding="latin-1") as decoding,
         valkey_server.client(protocol=2) as plain,
     ):
         one = RedisStorage(decoding, "q-é", prefix=prefix)
         other = RedisStorage(plain, "q-é", prefix=prefix)
-        batch = create_batch(
-            one, Batch("b-日", "q-é", "wartend", request_ids=("r-ß",), attributes={"k": "\x80\uffff\0"})
-        )
+        batch = create_batch(one, Batch("b-日", "q-é", "待つ", request_ids=("r-ß",), attributes={"k": "\x80\uffff\0"}))
         moved = transition(other, batch, "läuft")
         for store in (one, other):
             assert store.get_batches(["b-日"]) == {"b-日": moved}
