@@ -61,8 +61,8 @@ class JobRunner:
             UnsupportedFormatError: a newer program stores jobs in this queue.
         """
         call = Call(self._keys.jobs, self._keys.absent)
-        told = b"" if self._clock is None else self._clock()
-        call.arguments = [told, *[one.encode() if isinstance(one, str) else one for one in arguments]]
+        now = b"" if self._clock is None else self._clock()
+        call.arguments = [now, *[one.encode() if isinstance(one, str) else one for one in arguments]]
         try:
             return self._runner.run(job_script(name), call)
         except StorageUnavailableError as error:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from tests.servers.redis_servers import RedisEndpoint
 
-NAMES = sorted(path.name.removesuffix(".lua") for path in resources.files("batchstate_redis").joinpath("lua").iterdir())
+FOLDER = resources.files("batchstate_redis").joinpath("lua")
+NAMES = sorted(path.name.removesuffix(".lua") for path in FOLDER.iterdir() if path.name.endswith(".lua"))
 
 
 @pytest.mark.parametrize("name", NAMES)
