@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks import bench_dynamodb, bench_lifecycle, bench_redis
+from tests.benchmarks import bench_claims, bench_dynamodb, bench_lifecycle, bench_redis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +19,8 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Race]]] = {
     "memory lifecycle": bench_lifecycle.memory,
     "redis7 lifecycle": bench_redis.redis7,
     "sqlite lifecycle": bench_lifecycle.sqlite,
+    "memory claims": bench_claims.memory,
+    "sqlite claims": bench_claims.sqlite,
     "dynamodb lifecycle": bench_dynamodb.dynamodb,
     "valkey lifecycle": bench_redis.valkey,
 }
