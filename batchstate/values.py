@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from batchstate.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["MAX_DEPTH", "MAX_INT_DIGITS", "JSONValue", "encode_json", "encode_object", "encode_plain"]
-
-JSONValue: TypeAlias = bool | int | float | str | list["JSONValue"] | dict[str, "JSONValue"] | None
+__all__ = ["MAX_DEPTH", "MAX_INT_DIGITS", "encode_json", "encode_object", "encode_plain"]
 
 MAX_DEPTH = 100
 """How deep lists and objects may nest: half of what the strictest of our JSON readers takes."""

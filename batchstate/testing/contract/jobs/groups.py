@@ -251,17 +251,22 @@ class Groups(JobTests):
         q.move_job("b", UNGROUPED)
         q.move_job("b", "g")
 
-        assert turns(q, 3, limit=5) == [["a", "b"], [], []]
+        claim = taken(q, 2)
+        assert ids(claim) == ["a", "b"]
+        assert claim.batch.request_ids == ("a", "b")
+        assert q.claim(5) is None
         assert group_of(q, "g") == {"active": 2}
 
     def test_a_scheduled_job_is_moved(self, q: BatchQueue, harness: Harness) -> None:
         """A job moved while it is due later is served by its new group when it is due, and by no other."""
         q.add("a", group="g", delay="5s")
+        added(q, "b", group="g")
         q.move_job("a", "h")
         harness.clock.advance("5s")
 
+        assert [jobs_of(q).count_claimable(5, name) for name in ("g", "h")] == [1, 1]
+        assert ids(taken(q, 5, group="g")) == ["b"]
         assert q.claim(5, group="g") is None
-        assert jobs_of(q).count_claimable(5) == 1
         claim = taken(q, 5, group="h")
         assert [(one.id, one.group) for one in claim] == [("a", "h")]
 

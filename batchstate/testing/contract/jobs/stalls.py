@@ -217,12 +217,15 @@ class Stalls(JobTests):
     def test_sweeping_allows_for_clocks_that_differ(self, queues: Queues, harness: Harness) -> None:
         """Where workers' clocks may differ, a sweep waits for that much longer, and the holder can still extend."""
         q = queues(policy=JobPolicy(skew="2s", backoff=STEADY.backoff))
-        added(q, "a")
-        claim = taken(q)
+        added(q, "ab")
+        claim = taken(q, 1)
+        taken(q)
         harness.clock.advance("31.999s")
 
         assert not q.sweep().returned
         assert claim.extend("1s")
+        harness.clock.advance("1ms")
+        assert q.sweep().returned == ("b",)
         harness.clock.advance("3s")
         assert q.sweep().returned == ("a",)
 
