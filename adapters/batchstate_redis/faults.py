@@ -41,9 +41,9 @@ _NESTED: Final = re.compile(r"-([A-Z]{3,}) ")
 """Up to 6.2 the server reports what went wrong inside a script as an ERR with the error's own code within."""
 
 _PASSING: Final = frozenset(
-    {"READONLY", "LOADING", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "BUSY", "NOREPLICAS", "UNBLOCKED"}
+    {"READONLY", "LOADING", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "BUSY", "NOREPLICAS", "UNBLOCKED", "TTL"}
 )
-"""What a failover, a restart or a move of slots answers until it is over."""
+"""What a failover, a restart or a move of slots answers until it is over; TTL is redis-py's own, tired of asking."""
 
 NODE_OF_A_CLUSTER: Final = "it is one node of a cluster: connect with redis+cluster:// or a RedisCluster client"
 
@@ -53,6 +53,7 @@ _MEANING: Final = {
     "LOADING": "it is loading its data",
     "MASTERDOWN": "it is a replica and has lost its primary",
     "TRYAGAIN": "the queue's slot is on its way to another node",
+    "TTL": "the queue's slot is on its way to another node",
     "CLUSTERDOWN": "the cluster is down: not all of its slots are served",
     "BUSY": "it is busy with another's script",
     "NOREPLICAS": "it has too few replicas to accept a write (min-replicas-to-write)",

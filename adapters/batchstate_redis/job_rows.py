@@ -62,11 +62,17 @@ def read_job(job_id: str, queue: str, head: bytes, payload: bytes, expires_at: i
     return decode_job(values, queue, claim_expires_at=expires_at)
 
 
-def jobs_of(flat: Sequence[bytes], queue: str, expires_at: int) -> tuple[Job, ...]:
-    """Answer a claim's jobs from each one's ID, head and payload; raises as `read_job` does."""
-    return tuple(
-        read_job(flat[at].decode(), queue, flat[at + 1], flat[at + 2], expires_at) for at in range(0, len(flat), 3)
-    )
+def jobs_of(flat: Sequence[bytes], queue: str, expires_at: int) -> tuple[tuple[Job, ...], dict[str, CorruptRowError]]:
+    """Answer a claim's jobs from each one's ID, head and payload, and the errors of those that cannot be read."""
+    jobs: list[Job] = []
+    errors: dict[str, CorruptRowError] = {}
+    for at in range(0, len(flat), 3):
+        job_id = flat[at].decode()
+        try:
+            jobs.append(read_job(job_id, queue, flat[at + 1], flat[at + 2], expires_at))
+        except CorruptRowError as error:
+            errors[job_id] = error
+    return tuple(jobs), errors
 
 
 def reason_text(reason: str) -> bytes:

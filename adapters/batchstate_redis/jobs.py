@@ -15,7 +15,7 @@ from batchstate.errors import (
     StorageUnavailableError,
     TooLargeError,
 )
-from batchstate.job_calls import Claimed, Extended, Held, Settled, Swept
+from batchstate.job_calls import Claimed, Extended, Held, Settled, Settling, Swept
 from batchstate.job_rules import STALLED, batch_of_claim
 from batchstate.job_wire import check_new_job
 from batchstate.marks import new_mark
@@ -28,7 +28,8 @@ from batchstate_redis.scripts import BYTES_A_COMMAND, in_chunks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from batchstate.job_calls import Added, Claiming, NewJob, SettledAs, Settling
+    from batchstate.job_calls import Added, Claiming, NewJob, SettledAs
+    from batchstate.jobs import Job
     from batchstate.storage import Outcome, Unreadable
     from batchstate_redis.waking import Listener
 
@@ -115,11 +116,11 @@ class RedisJobs(RedisJobListing):
         if answer == 2:  # noqa: PLR2004 - as the script's head says
             raise ClaimLostError(f"claim {claiming.id!r} holds nothing any more; claim again, with a new ID")
         first, expires, flat = answer
-        if first.isdigit():
-            jobs = jobs_of(flat, self._queue, int(expires))
-            batch = batch_of_claim(self._queue, claiming, [job.id for job in jobs], int(first))
-            return Claimed(batch, jobs, int(expires))
-        return self._claimed(claiming.id, answer)
+        if not first.isdigit():
+            return self._claimed(claiming.id, answer)
+        ids = [job_id.decode() for job_id in flat[::3]]
+        batch = batch_of_claim(self._queue, claiming, ids, int(first))
+        return Claimed(batch, self._readable(claiming.id, flat, int(expires)), int(expires))
 
     def get_claims(self, ids: Iterable[str]) -> dict[str, Claimed]:
         wanted = list(dict.fromkeys(ids))
@@ -253,7 +254,21 @@ class RedisJobs(RedisJobListing):
         batch = read_row(row, claim_id, self._queue)
         if isinstance(batch, BatchStateError):
             raise batch
-        return Claimed(batch, jobs_of(flat, self._queue, int(expires)), int(expires))
+        return Claimed(batch, self._readable(claim_id, flat, int(expires)), int(expires))
+
+    def _readable(self, claim_id: str, flat: Sequence[bytes], expires_at: int) -> tuple[Job, ...]:
+        """Answer a claim's jobs, but for those that cannot be read: they are settled as dead, where they are seen.
+
+        Raises:
+            CorruptRowError: it has no other job.
+        """
+        jobs, errors = jobs_of(flat, self._queue, expires_at)
+        if errors:
+            dead = [Settling(job_id, "dead", str(error)) for job_id, error in errors.items()]
+            self.settle_jobs(claim_id, dead, keep_done=0, why="its last job could not be read")
+        if errors and not jobs:
+            raise next(iter(errors.values()))
+        return jobs
 
     def _lost(self, claim_id: str) -> tuple[str, ...]:
         """Answer the jobs that a claim which holds nothing any more never settled."""

@@ -53,6 +53,7 @@ class Listener:
         self._nudges: dict[object, Callable[[], None]] = {}
         self._thread: threading.Thread | None = None
         self._is_closed = False
+        self._closed = threading.Event()
         self._random = Random()  # noqa: S311 - spreads load, guards no secret
 
     def listen(self, nudge: Callable[[], None]) -> Callable[[], None]:
@@ -74,9 +75,10 @@ class Listener:
         """End the thread and its connection; who still listens is not called any more."""
         with self._lock:
             self._is_closed = True
+            self._closed.set()
             thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=2 * TICK)
+            thread.join(timeout=LONGEST_PAUSE)
 
     def _run(self) -> None:
         pause = 0.1
@@ -84,8 +86,8 @@ class Listener:
             try:
                 self._listen()
                 pause = 0.1
-            except (*_ERRORS, ValueError):  # a connection that was closed under us is a ValueError
-                time.sleep(pause * self._random.uniform(0.5, 1))
+            except Exception:  # noqa: BLE001 - a client closed under us raises anything, and who waits has the poll
+                self._closed.wait(pause * self._random.uniform(0.5, 1))
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     def _is_needed(self) -> bool:

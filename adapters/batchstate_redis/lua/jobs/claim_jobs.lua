@@ -26,6 +26,15 @@ end
 local SCHEDULED = '^1\ts\t([^\t]*\t%d+\t%d+\t%d+)\t%-?%d+\t((%d+)\t%-?%d+\t%d+\t[^\t]*\t.*)$'
 local WAITING = '^1\tw\t[^\t]*\t(%d+)\t(%d+\t%d+)\t%-?%d*\t((%d+)\t%-?%d+\t%d+\t[^\t]*\t.*)$'
 
+-- Lets a job whose head nobody can read be dead, where it is seen, so that it is not in the others' way.
+local function put_aside(group, id, head, order)
+  enter(id, {
+    place = 'd', claim = '', deliveries = '0', attempts = '0', stalls = '0', when = int(NOW), order = order,
+    added = int(NOW), most = '1', group = group.name,
+    error = 'what was stored of it could not be read: ' .. head:sub(1, 900),
+  })
+end
+
 -- Lets due jobs stand in line, in their old places.
 local function promote(group)
   local key = JOBS .. 'scheduled:' .. group.name
@@ -42,6 +51,8 @@ local function promote(group)
       line[count + 1], line[count + 2] = order, ids[n]
       texts[count + 1], texts[count + 2] = ids[n], '1\tw\t' .. before .. '\t\t' .. rest
       count = count + 2
+    elseif heads[n] then
+      put_aside(group, ids[n], heads[n], int(tonumber(due[n]:sub(1, 16))))
     end
   end
   call('ZREM', key, unpack(due))
@@ -65,14 +76,15 @@ local function take(group, most)
   local taken, active, texts, count = {}, {}, {}, 0
   local begin = '1\ta\t' .. claim .. '\t'
   for n = 1, #ids do
-    -- One that nobody can read leaves the line, so that it is not in the others' way; its row stays.
-    local deliveries, failures, rest, order = (heads[n] or ''):match(WAITING)
+    local id, deliveries, failures, rest, order = ids[n], (heads[n] or ''):match(WAITING)
     if deliveries then
-      local id, text = ids[n], begin .. int(deliveries + 1) .. '\t' .. failures .. '\t\t' .. rest
+      local text = begin .. int(deliveries + 1) .. '\t' .. failures .. '\t\t' .. rest
       active[count + 1], active[count + 2] = order, id
       texts[count + 1], texts[count + 2] = id, text
       count = count + 2
       taken[count / 2] = {id, text, payloads[n] or ''}
+    elseif heads[n] then
+      put_aside(group, id, heads[n], call('ZSCORE', key, id))
     end
   end
   call('ZREMRANGEBYRANK', key, 0, #ids - 1)

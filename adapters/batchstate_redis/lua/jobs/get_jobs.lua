@@ -16,6 +16,7 @@ for n = 1, #ids do
     local state = state_of(claim)
     states[claim] = state and int(state.expires) or ''
   end
-  answers[3 * n - 2], answers[3 * n - 1], answers[3 * n] = heads[n] or '', payloads[n] or '', claim and states[claim] or ''
+  answers[3 * n - 2], answers[3 * n - 1] = heads[n] or '', payloads[n] or ''
+  answers[3 * n] = claim and states[claim] or ''
 end
 return answers

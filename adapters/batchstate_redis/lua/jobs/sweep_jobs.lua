@@ -35,10 +35,10 @@ end
 
 -- Sweeps one claim; files it under when the next of its jobs lapses, ends it, or leaves it for lack of room.
 local function sweep_claim(claim, state)
-  local live, count, following, is_full = is_live(claim), 0, math.huge, false
+  local live, held, following, is_full = is_live(claim), 0, math.huge, false
   local lapsed = {}
   each_held(claim, function(id, head)
-    looked = looked + 1
+    looked, held = looked + 1, held + 1
     local deadline = deadline_of(state, head)
     if deadline > horizon then
       following = math.min(following, deadline)
@@ -53,7 +53,8 @@ local function sweep_claim(claim, state)
     sweep(claim, lapsed[n][1], lapsed[n][2], live)
   end
   room = room - #lapsed
-  state.held = state.held - #lapsed
+  -- What the heads say is the truth: a job that nobody can read any more must not keep the claim.
+  state.held = (is_full and state.held or held) - #lapsed
   if #lapsed > 0 then
     state.lost = '1'
   end

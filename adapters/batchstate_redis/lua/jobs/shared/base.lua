@@ -22,7 +22,8 @@ local NOW = read_clock()
 -- A newer program that stores jobs in another way says so here, before the first of them.
 local format = call('HGET', QUEUE, 'format')
 if format then
-  return redis.error_reply('FORMAT the jobs of this queue are stored in format ' .. format .. ', and this program reads up to 1')
+  return redis.error_reply(
+    'FORMAT the jobs of this queue are stored in format ' .. format .. ', and this program reads up to 1')
 end
 
 -- Numbers as they are stored: Lua's own way has 14 digits only.

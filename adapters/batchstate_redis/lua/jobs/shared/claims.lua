@@ -1,9 +1,9 @@
 -- Claims in flight: what is known of one, and how it ends. Needs base.
 --
 -- A claim's state is when its lease ends, how many jobs it holds, 1 if some were lost to it, 1 if some
--- were extended by themselves; spaces between. Its make-up is written once: a line of the states that it ends
--- in when settled and when abandoned and of those that are terminal, tabs between, then a line a job. Which of them it holds
--- still, their heads say.
+-- were extended by themselves; spaces between. Its make-up is written once: a line of the states that
+-- it ends in when settled and when abandoned and of those that are terminal, tabs between, then a line
+-- a job. Which of them it holds still, their heads say.
 local CLAIMS, MADE, LEASES = JOBS .. 'claims', JOBS .. 'made', JOBS .. 'leases'
 
 local function state_of(claim)
@@ -16,7 +16,8 @@ local function state_of(claim)
 end
 
 local function write_state(claim, state)
-  call('HSET', CLAIMS, claim, int(state.expires) .. ' ' .. int(state.held) .. ' ' .. state.lost .. ' ' .. state.extended)
+  local text = table.concat({int(state.expires), int(state.held), state.lost, state.extended}, ' ')
+  call('HSET', CLAIMS, claim, text)
 end
 
 -- The jobs that a claim was made of, in their order.

@@ -85,7 +85,8 @@ local function wake_due_groups()
       local group = group_of(name)
       group.due = due ~= nil and due <= NOW
       refresh(group)
-      local following = call('ZRANGEBYSCORE', JOBS .. 'scheduled:' .. name, '(' .. int(NOW), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      local set = JOBS .. 'scheduled:' .. name
+      local following = call('ZRANGEBYSCORE', set, '(' .. int(NOW), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
       if following[2] then
         call('ZADD', ALARMS, following[2], name)
       else

@@ -1,0 +1,338 @@
+"""The scripts on jobs: their heads, their keys, how long they take."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from importlib import resources
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+from redis.crc import key_slot
+
+from batchstate.errors import CorruptRowError, UnsupportedFormatError
+from batchstate.job_calls import Claiming, NewJob, Settling
+from batchstate.jobs import Job
+from batchstate.testing import ManualClock
+from batchstate_redis import RedisStorage
+from batchstate_redis.job_scripts import job_script
+from batchstate_redis.keys import Keys
+from tests.adapters.redis.jobs_given import STEPS, added, check_agreement, jobs_in, taken
+
+if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
+    from redis import Redis
+
+    from tests.servers.redis_servers import RedisEndpoint
+
+    Verdict: TypeAlias = Literal["complete", "retry", "delay", "dead", "release"]
+
+LUA = resources.files("batchstate_redis").joinpath("lua", "jobs")
+NAMES = sorted(path.name.removesuffix(".lua") for path in LUA.iterdir() if path.name.endswith(".lua"))
+SHARED = sorted(path.name for path in LUA.joinpath("shared").iterdir())
+
+LONGEST = 150_000
+"""Microseconds that a script may take on a machine that is busy with other things; unbounded ones take seconds."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_script_says_what_it_is_told_and_answers(name: str) -> None:
+    """The head of each script says what it does, what it shares, then its keys, its arguments and its answer."""
+    head = LUA.joinpath(f"{name}.lua").read_text().split("\nlocal ")[0] + "\n"
+    parts = [head.index(f"\n-- {part} ") for part in ("uses  ", "KEYS  ", "ARGV  ", "answer")]
+    assert parts == sorted(parts)
+    assert head.startswith("-- ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_script_reads_the_users_json(name: str) -> None:
+    """No script decodes JSON: that would change large numbers and empty lists."""
+    assert b"cjson" not in job_script(name).text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shared_parts_come_first(name: str) -> None:
+    """A script is its shared parts in the order its head names them, then its own text."""
+    text = job_script(name).text.decode()
+    own = LUA.joinpath(f"{name}.lua").read_text()
+    uses = re.search(r"^-- uses    (.+)$", own, re.MULTILINE)
+    assert uses
+    parts = [LUA.joinpath("shared", f"{part}.lua").read_text() for part in uses[1].split(", ")]
+    assert text == "\n".join([*parts, own])
+    assert parts[0].startswith("-- What every script on jobs begins with")
+
+
+def test_every_shared_part_is_used() -> None:
+    """No shared part stands about unused."""
+    used = {f"{part}.lua" for name in NAMES for part in _uses(name)}
+    assert used == set(SHARED)
+
+
+def _uses(name: str) -> list[str]:
+    found = re.search(r"^-- uses    (.+)$", LUA.joinpath(f"{name}.lua").read_text(), re.MULTILINE)
+    return found[1].split(", ") if found else []
+
+
+def test_all_keys_are_in_the_queues_slot_and_none_expires(redis7_server: RedisEndpoint, prefix: str) -> None:
+    """Whatever a script on jobs touches stands under the queue's own braces, and nothing has an expiry."""
+    chance = random.Random(23)
+    alphabet = "ab{}%:*?[]\\é日😀.~/-"
+    with redis7_server.client() as client, redis7_server.client() as watcher, watcher.monitor() as monitor:
+        for name in NAMES:
+            client.script_load(job_script(name).text)
+        for step in STEPS.values():
+            queue = "".join(chance.choices(alphabet, k=9))
+            store = RedisStorage(client, queue, prefix=f"{prefix}-{uuid4().hex}")
+            step(store)()
+            jobs_in(store)
+        client.echo("the end")
+        home: set[int] = set()
+        touched = 0
+        for line in monitor.listen():
+            command = re.findall(r"\S+", line["command"])
+            if command[0] == "ECHO":
+                break
+            if command[0] == "EVALSHA" and line["client_type"] != "lua" and int(command[2]) > 0:
+                home = {key_slot(key.encode()) for key in _keys(command)}
+                assert len(home) == 1
+            elif line["client_type"] == "lua" and command[0] not in ("TIME", "PUBLISH", "PUBSUB", "INFO"):
+                assert key_slot(command[1].encode()) in home, command
+                touched += 1
+        assert touched > 500
+        keys = list(client.scan_iter(f"{prefix}*", count=5_000))
+        assert len(keys) > 50
+        assert {client.ttl(key) for key in keys} == {-1}
+
+
+def _keys(command: list[str]) -> list[str]:
+    return command[3 : 3 + int(command[2])]
+
+
+def test_a_slot_on_its_way_is_told_before_anything_is_written() -> None:
+    """Every script names a key that never exists, by which a cluster tells that the slot is not all there."""
+    keys = Keys("p", "q")
+    assert keys.absent != keys.jobs
+    for name in NAMES:
+        assert keys.absent.rpartition(b":")[2].decode() not in LUA.joinpath(f"{name}.lua").read_text()
+
+
+def test_no_script_runs_long(redis7_server: RedisEndpoint, prefix: str) -> None:
+    """With twenty thousand due at once, five thousand held and lapsed, thousands of groups, no script runs long."""
+    clock = ManualClock()
+    with redis7_server.client() as client:
+        store = RedisStorage(client, "q", prefix=prefix, clock=clock)
+        client.config_set("slowlog-log-slower-than", LONGEST)
+        client.config_set("slowlog-max-len", 1_000)
+        client.slowlog_reset()
+
+        store.add_jobs([NewJob(f"due-{number}", "1", "due", delay=1_000) for number in range(20_000)])
+        store.add_jobs([NewJob(f"group-{number}", "1", f"g-{number}", delay=1_000) for number in range(3_000)])
+        added(store, [f"held-{number}" for number in range(5_000)], group="held")
+        for _ in range(10):
+            assert len(_claim(store, 5_000, group="held")) == 500
+        clock.advance("1h")
+        served = {str(job.group) for _ in range(20) for job in _claim(store, 1)}
+        assert len(served) == 20
+        assert store.count_claimable(50) > 0
+        swept = store.sweep_jobs(20_000, max_stalls=3)
+        assert (len(swept.returned), swept.more) == (5_000, False)
+        store.set_ceiling(None, 9)
+        assert len(_claim(store, 5_000, across=True)) == 100
+        counts = store.count_jobs()
+        assert (counts.waiting + counts.scheduled, counts.active) == (28_000 - 120, 120)
+        store.remove_jobs([f"due-{number}" for number in range(10_000)])
+
+        slow = [(entry["command"][:80], entry["duration"]) for entry in client.slowlog_get(100)]
+        assert [entry for entry in slow if b"EVAL" in entry[0] or b"eval" in entry[0]] == []
+        check_agreement(client, prefix)
+
+
+def _claim(store: RedisStorage, limit: int, *, group: str | None = None, across: bool = False) -> tuple[Job, ...]:
+    claimed = store.claim_jobs(Claiming(str(uuid4()), limit, 1_000, uuid4().hex, group=group, across_groups=across))
+    return () if claimed is None else claimed.jobs
+
+
+def test_more_groups_due_than_one_step_wakes(store: RedisStorage, client: Redis, prefix: str) -> None:
+    """A claim finds the one group that can be served though hundreds that cannot fell due before it."""
+    clock = ManualClock()
+    store = RedisStorage(client, "q", prefix=prefix, clock=clock)
+    for number in range(350):
+        store.set_paused(f"g-{number:03}", "not now")
+    store.add_jobs([NewJob(f"j-{number}", "1", f"g-{number:03}", delay=1_000 + number) for number in range(350)])
+    store.add_jobs([NewJob("free", "1", "free", delay=5_000)])
+    clock.advance("5s")
+
+    assert store.count_claimable(9) == 1
+    assert [job.id for job in _claim(store, 9)] == ["free"]
+    assert _claim(store, 9) == ()
+
+
+def test_a_default_ceiling_reaches_more_groups_than_one_step_looks_at(
+    store: RedisStorage, client: Redis, prefix: str
+) -> None:
+    """A change of the default ceiling that concerns hundreds of groups is finished by the claims that follow."""
+    for number in range(350):
+        store.set_ceiling(None, 1)
+        added(store, [f"{number}-a", f"{number}-b"], group=f"g-{number:03}")
+    for _ in range(350):
+        assert len(_claim(store, 9)) == 1
+    assert _claim(store, 9) == ()
+
+    store.set_ceiling(None, None)
+
+    assert [len(_claim(store, 9)) for _ in range(351)] == [1] * 350 + [0]
+    check_agreement(client, prefix)
+
+
+def test_the_servers_clock_counts(store: RedisStorage, client: Redis) -> None:
+    """Without a clock of its own the storage goes by the server's, whatever this machine's says."""
+    seconds, microseconds = client.time()
+    assert abs(store.now() - (seconds * 1000 + microseconds // 1000)) < 5_000
+    added(store, "a")
+    claim = taken(store, lease=1)
+    time.sleep(0.01)
+    assert store.sweep_jobs(10, max_stalls=1).returned == ("a",)
+    assert claim.expires_at <= store.now()
+
+
+def test_times_are_whole_numbers_however_large(store: RedisStorage, client: Redis, prefix: str) -> None:
+    """Leases of a thousand years and counters beyond fourteen digits are stored digit by digit."""
+    clock = ManualClock(1_700_000_000_123)
+    store = RedisStorage(client, "q", prefix=prefix, clock=clock)
+    client.hset(Keys(prefix, "q").jobs.decode(), "added", 2**52)
+    added(store, "ab")
+    claim = taken(store, 1, lease=2**45 + 1)
+    assert claim.expires_at == 1_700_000_000_123 + 2**45 + 1
+    assert claim.jobs[0].order == 2**52 + 1
+    store.settle_jobs(claim.batch.id, [Settling("a", "delay", "", 2**45 + 7)], keep_done=0)
+    [job] = store.list_jobs("scheduled").items
+    assert isinstance(job, Job)
+    assert (job.due_at, job.order) == (1_700_000_000_123 + 2**45 + 7, 2**52 + 1)
+
+
+def test_a_job_whose_head_cannot_be_read_is_put_aside(store: RedisStorage, client: Redis, prefix: str) -> None:
+    """A job that somebody spoilt is dead, where it is seen and can be removed, and those behind it are served."""
+    added(store, "abc")
+    store.add_jobs([NewJob("d", "1", delay=1)])
+    heads = Keys(prefix, "q").job_part("heads").decode()
+    client.hset(heads, "a", "1\tw\tnonsense")
+    client.hset(heads, "d", "")
+    time.sleep(0.01)
+
+    assert [job.id for job in taken(store).jobs] == ["b", "c"]
+
+    dead = [job for job in store.list_jobs("dead").items if isinstance(job, Job)]
+    assert [(job.id, "nonsense" in job.error) for job in dead] == [("a", True), ("d", False)]
+    check_agreement(client, prefix)
+    assert store.remove_jobs(["a", "d"]) == [None, None]
+    check_agreement(client, prefix)
+
+
+def test_a_job_whose_payload_cannot_be_read_is_put_aside(store: RedisStorage, client: Redis, prefix: str) -> None:
+    """A job whose payload is no JSON is dead, and costs its neighbours in the claim nothing."""
+    added(store, "abc")
+    client.hset(Keys(prefix, "q").job_part("payloads").decode(), "b", b"\xff{")
+
+    claim = taken(store)
+
+    assert [job.id for job in claim.jobs] == ["a", "c"]
+    [dead] = store.list_jobs("dead").items
+    assert isinstance(dead, CorruptRowError)
+    assert dead.key == "b"
+    check_agreement(client, prefix)
+    assert store.remove_jobs(["b"]) == [None]
+    assert store.settle_jobs(claim.batch.id, [Settling(n, "complete") for n in "ac"], keep_done=0).finished
+
+
+def test_jobs_of_a_newer_program_are_left_to_it(store: RedisStorage, client: Redis, prefix: str) -> None:
+    """Where a newer program stores jobs in another way, every call says so and changes nothing."""
+    added(store, "a")
+    client.hset(Keys(prefix, "q").jobs.decode(), "format", 2)
+    before = client.hgetall(Keys(prefix, "q").job_part("heads").decode())
+
+    with pytest.raises(UnsupportedFormatError, match="format 2"):
+        store.add_jobs([NewJob("b", "1")])
+    with pytest.raises(UnsupportedFormatError, match="upgrade batchstate"):
+        taken(store)
+    assert client.hgetall(Keys(prefix, "q").job_part("heads").decode()) == before
+
+
+GROUPS = ("", "g", "h", "i")
+NUMBERS = [f"j-{number}" for number in range(40)]
+
+
+class Chances:
+    """Calls at random on one queue."""
+
+    def __init__(self, store: RedisStorage, clock: ManualClock, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self._store = store
+        self._clock = clock
+        self._claims = ["none"]
+
+    def add(self) -> None:
+        """Add some, or try to."""
+        delays = [0, 0, 90]
+        self._store.add_jobs(
+            [
+                NewJob(name, "1", self.chance.choice(GROUPS), delay=self.chance.choice(delays))
+                for name in self.chance.sample(NUMBERS, 6)
+            ]
+        )
+
+    def claim(self) -> None:
+        """Claim, by turn, by name or across groups."""
+        self._claims.append(uuid4().hex)
+        group = self.chance.choice([None, None, *GROUPS])
+        across = group is None and self.chance.random() < 0.3
+        limit = self.chance.randint(1, 9)
+        self._store.claim_jobs(Claiming(self._claims[-1], limit, 100, "m", group=group, across_groups=across))
+
+    def settle(self) -> None:
+        """Settle some of a late claim's jobs, and some that are not its own."""
+        verdicts: list[Verdict] = ["complete", "retry", "delay", "dead", "release"]
+        settlings = [
+            Settling(name, self.chance.choice(verdicts), "no", self.chance.choice([0, 80]))
+            for name in self.chance.sample(NUMBERS, 15)
+        ]
+        self._store.settle_jobs(self.chance.choice(self._claims[-4:]), settlings, keep_done=self.chance.choice([0, 50]))
+
+    def sweep(self) -> None:
+        """Let time pass, and sweep."""
+        self._clock.advance(f"{self.chance.randint(1, 120)}ms")
+        self._store.sweep_jobs(self.chance.randint(1, 9), max_stalls=2)
+
+    def extend(self) -> None:
+        """Extend the last claim, and one job of it."""
+        self._store.extend_claim(self._claims[-1], self.chance.choice([10, 150]))
+        self._store.extend_job(self._claims[-1], self.chance.choice(NUMBERS), 300)
+
+    def change(self) -> None:
+        """Revive, remove and move."""
+        self._store.revive_jobs(self.chance.sample(NUMBERS, 9))
+        self._store.remove_jobs(self.chance.sample(NUMBERS, 2), force=self.chance.random() < 0.5)
+        self._store.move_job(self.chance.choice(NUMBERS), self.chance.choice(GROUPS))
+
+    def limit(self) -> None:
+        """Pause, resume, set ceilings."""
+        self._store.set_ceiling(self.chance.choice([None, *GROUPS]), self.chance.choice([None, 1, 3]))
+        self._store.set_paused(self.chance.choice(GROUPS), self.chance.choice([None, None, "why"]))
+
+    def purge(self) -> None:
+        """Forget."""
+        self._store.purge_jobs(3, keep_dead=self.chance.choice([None, 200]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_that_is_stored_agrees(client: Redis, prefix: str, seed: int) -> None:
+    """After any calls in any order each job is in one place, each claim holds what it holds, the ring is right."""
+    clock = ManualClock()
+    chances = Chances(RedisStorage(client, "q", prefix=prefix, clock=clock), clock, seed)
+    calls = [chances.add, chances.claim, chances.settle] * 2
+    calls += [chances.sweep, chances.extend, chances.change, chances.limit, chances.purge]
+    for _ in range(250):
+        chances.chance.choice(calls)()
+        check_agreement(client, prefix)
