@@ -175,7 +175,7 @@ def jobs_in(store: RedisStorage) -> dict[str, object]:
 
 
 def check_agreement(client: Redis | RedisCluster, prefix: str, queue: str = "q") -> None:
-    """Check that each job is just in the place that its head says, that each claim holds what the heads say, and so on."""
+    """Check that each job is in the place that its head says, that each claim holds what the heads say, and so on."""
     keys = Keys(prefix, queue)
 
     def part(name: str) -> str:

@@ -99,7 +99,7 @@ def test_a_claim_is_held_across_a_failover_behind_sentinels(breakable_sentinel: 
 def test_workers_on_a_cluster_are_killed_again_and_again(
     crowd_of_cluster: Crowd, our_valkey_cluster: ValkeyCluster
 ) -> None:
-    """Workers on a cluster that are killed again and again leave every job done or dead, and all that is stored agrees."""
+    """Workers on a cluster that are killed again and again leave every job done or dead, and what is stored agrees."""
     killed_again_and_again(crowd_of_cluster, kills=6, jobs=120)
     with our_valkey_cluster.client() as client:
         check_agreement(client, DEFAULT_PREFIX, crowd_of_cluster.name)
