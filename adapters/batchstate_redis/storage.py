@@ -18,6 +18,7 @@ from batchstate.transition import record_of
 from batchstate.wire import BatchRow, check_association, check_record, encode_each
 from batchstate_redis import calls
 from batchstate_redis.clients import PATIENCE, check_client, check_server, describe_client, open_client
+from batchstate_redis.describing import describe
 from batchstate_redis.job_scripts import JobRunner
 from batchstate_redis.jobs import RedisJobs
 from batchstate_redis.keys import DEFAULT_PREFIX, Keys, queues_key, text_of
@@ -238,6 +239,9 @@ class RedisStorage(RedisJobs):
             return Page(*self._pager.records(cursor, limit))
         keys, following = self._pager.keys("a", cursor, limit)
         return Page(self._pager.associations_under(keys), following)
+
+    def describe(self) -> tuple[dict[str, str], list[str]]:
+        return describe(self._runner, self._keys.count)
 
     def close(self) -> None:
         self._listener.close()

@@ -14,6 +14,7 @@ from batchstate.transition import record_of
 from batchstate.wire import BatchRow, check_association, check_record, encode_each
 from batchstate_sqlite import job_statements, statements, writes
 from batchstate_sqlite.database import SQLiteDatabase, Synchronous
+from batchstate_sqlite.describing import describe
 from batchstate_sqlite.jobs import SQLiteJobs
 from batchstate_sqlite.joining import JoinedConnection
 from batchstate_sqlite.options import database_of
@@ -221,6 +222,9 @@ class SQLiteStorage(SQLiteJobs):
         return self._scan(
             statements.SCAN_ASSOCIATIONS, cursor, limit, (0, 1), lambda row: Association(self._queue, *row)
         )
+
+    def describe(self) -> tuple[dict[str, str], list[str]]:
+        return self.database.read(describe)
 
     def close(self) -> None:
         if self._owner:
