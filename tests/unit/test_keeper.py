@@ -194,7 +194,7 @@ def test_dropping_waits_for_an_extension_under_way() -> None:
     keeper = LeaseKeeper()
     keeper.hold(held)
     assert begun.wait(SOON)
-    dropping = threading.Thread(target=keeper.drop, args=(held,))
+    dropping = threading.Thread(target=keeper.drop, args=(held,), daemon=True)
     dropping.start()
     dropping.join(0.1)
     assert dropping.is_alive()

@@ -25,7 +25,7 @@ def test_a_nudge_ends_the_present_wait_or_the_next() -> None:
     nudge.wait(20)
     assert time.monotonic() - begun >= 0.015
 
-    waiting = threading.Thread(target=nudge.wait, args=(LONG,))
+    waiting = threading.Thread(target=nudge.wait, args=(LONG,), daemon=True)
     waiting.start()
     nudge()
     waiting.join(SOON)

@@ -226,7 +226,7 @@ class Consuming(JobTests):
     def test_it_is_stopped_while_it_waits(self, q: BatchQueue) -> None:
         """Told to stop while it waits, it returns at once and not after its poll."""
         consumer = q.consumer(each=str, poll="1h", tidy_every="1h")
-        waiting = threading.Thread(target=consumer.run)
+        waiting = threading.Thread(target=consumer.run, daemon=True)
         waiting.start()
         consumer.stop()
         waiting.join(SOON)
@@ -263,7 +263,7 @@ class Consuming(JobTests):
         q, notes = noted(queues)
         added(q, "a", group="other")
         consumer = q.consumer(each=str, group="g", poll="1h", tidy_every="1h")
-        waiting = threading.Thread(target=consumer.run)
+        waiting = threading.Thread(target=consumer.run, daemon=True)
         waiting.start()
         time.sleep(0.3)
         consumer.stop()
@@ -347,7 +347,7 @@ class Consuming(JobTests):
                 if len(found) == 2:
                     return
 
-        worker = threading.Thread(target=work)
+        worker = threading.Thread(target=work, daemon=True)
         worker.start()
         assert begun.wait(SOON)
         other = queues()
