@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from batchstate.jobs import Job, Place
     from batchstate.storage import Outcome, Page
 
-__all__ = ["JobStorage", "Wakeable"]
+__all__ = ["JobStorage", "Restorable", "Wakeable"]
 
 
 @runtime_checkable
@@ -219,4 +219,21 @@ class Wakeable(Protocol):
         """Call `nudge` whenever a step in this process may have made jobs claimable, until the answer is called.
 
         False alarms are fine. `nudge` returns at once, may be called from any thread, and must not call the storage.
+        """
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """A storage that can take over jobs as they stand, from a copy of the queue or another backend."""
+
+    def restore_jobs(self, jobs: Sequence[Job]) -> list[Added | BatchStateError]:
+        """Insert jobs as they stand: in their places, with their orders, counters, errors, last claims and times.
+
+        The number that the next added job gets as its order is above all of them from then on. Whoever calls sees to
+        it that no other job of the queue has one of these orders: restoring the one of the highest order first keeps
+        later additions apart. A job that is held cannot be restored. The queue's name is known to `list_queues`.
+
+        Answers per item: `"added"`; `"duplicate"` where its ID is known in any place, or remembered as done within its
+            time, and nothing was changed; or `QueueMismatchError`, `InvalidNameError`, `InvalidValueError` (it is
+            held, or is no job that could be stored), `TooLargeError`.
         """

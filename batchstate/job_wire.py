@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Field, Json, TypeAdapter, ValidationError
 
-from batchstate.errors import CorruptRowError, InvalidValueError, TooLargeError
+from batchstate.errors import CorruptRowError, InvalidValueError, QueueMismatchError, TooLargeError
 from batchstate.jobs import Job
+from batchstate.moves import LONGEST_TEXT
 from batchstate.names import MAX_NAME_BYTES, check_name
+from batchstate.values import encode_json
 from batchstate.wire import check_version
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from batchstate.job_calls import NewJob
 
-__all__ = ["JOB_FORMAT", "JobRow", "check_new_job", "decode_job"]
+__all__ = ["JOB_FORMAT", "JobRow", "check_new_job", "decode_job", "row_to_restore"]
 
 JOB_FORMAT: Final = 1
 """The format of the job rows that this program writes."""
@@ -162,3 +164,62 @@ def decode_job(values: Sequence[Any], queue: str, *, claim_expires_at: int | Non
         expires_at,
         dead_at,
     )
+
+
+def row_to_restore(job: Job, queue: str, *, most: int | None = None) -> JobRow:
+    """Answer the row of a job that is to be inserted as it stands.
+
+    Args:
+        job: the job; waiting, scheduled or dead.
+        queue: the queue of the storage that will write it.
+        most: the largest payload in bytes; `None` for no limit.
+
+    Raises:
+        QueueMismatchError: it belongs to another queue.
+        InvalidNameError: one of its names is none.
+        InvalidValueError: it is held, or what it says of itself does not fit together.
+        TooLargeError: its payload is larger than `most`.
+    """
+    if job.queue != queue:
+        msg = f"job {job.id!r} belongs to queue {job.queue!r}, and this storage is bound to {queue!r}"
+        raise QueueMismatchError(msg)
+    check_name("job", job.id)
+    if job.group is not None:
+        check_name("group", job.group)
+    if job.claim is not None:
+        check_name("claim", job.claim)
+    check_version(job.order, "a job's order")
+    payload = encode_json(job.payload, "payload")
+    if most is not None and len(payload.encode()) > most:
+        msg = f"the payload of job {job.id!r} is larger than this backend's {most:,} bytes"
+        raise TooLargeError(msg)
+    if job.place == "active" or (job.due_at is None, job.dead_at is None) != (
+        job.place != "scheduled",
+        job.place != "dead",
+    ):
+        msg = f"job {job.id!r} is {job.place} and cannot be restored as it stands"
+        raise InvalidValueError(msg)
+    row = JobRow(
+        JOB_FORMAT,
+        job.id,
+        job.group or "",
+        job.place,
+        job.order,
+        payload,
+        job.max_attempts,
+        job.deliveries,
+        job.attempts,
+        job.stalls,
+        job.error[:LONGEST_TEXT],
+        job.claim,
+        job.added_at,
+        job.due_at,
+        None,
+        job.dead_at,
+    )
+    try:
+        decode_job(row, queue)
+    except CorruptRowError as error:
+        msg = f"job {job.id!r} cannot be restored: {error}"
+        raise InvalidValueError(msg) from error
+    return row

@@ -14,7 +14,7 @@ from batchstate.errors import (
 )
 from batchstate.job_calls import Claimed, Extended, Held, Settled, Swept
 from batchstate.job_rules import batch_of_claim, ending_swap, judge_settling, new_row, returned, settle, stall
-from batchstate.job_wire import check_new_job, decode_job
+from batchstate.job_wire import check_new_job, decode_job, row_to_restore
 from batchstate.names import check_name
 from batchstate.wire import decode_batch, encode_batch
 from batchstate_memory.job_listing import MemoryJobListing
@@ -50,6 +50,13 @@ class MemoryJobs(MemoryJobListing):
             for job, answer in zip(jobs, answers, strict=True):
                 if answer == "added":
                     self._jobs.refresh(job.group, now)
+            self._nudge()
+            return answers
+
+    def restore_jobs(self, jobs: Sequence[Job]) -> list[Added | BatchStateError]:
+        with self._lock:
+            now = self.clock()
+            answers = [self._restore(job, now) for job in jobs]
             self._nudge()
             return answers
 
@@ -227,6 +234,19 @@ class MemoryJobs(MemoryJobListing):
         self._jobs.done.pop(job.id, None)
         self._jobs.added += 1
         self._jobs.store(new_row(job, self._jobs.added, now))
+        return "added"
+
+    def _restore(self, job: Job, now: int) -> Added | BatchStateError:
+        try:
+            row = row_to_restore(job, self._queue)
+        except BatchStateError as error:
+            return error
+        if job.id in self._jobs.rows or self._jobs.done.get(job.id, 0) > now:
+            return "duplicate"
+        self._jobs.done.pop(job.id, None)
+        self._jobs.added = max(self._jobs.added, row.order)
+        self._jobs.store(row)
+        self._jobs.refresh(row.group, now)
         return "added"
 
     def _take(self, claiming: Claiming, now: int) -> list[JobRow]:

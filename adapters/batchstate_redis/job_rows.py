@@ -17,9 +17,10 @@ from batchstate.values import encode_plain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from batchstate.job_wire import JobRow
     from batchstate.jobs import Job
 
-__all__ = ["first_move", "jobs_of", "read_job", "read_or_answer", "reason_text", "who_and_why"]
+__all__ = ["first_move", "head_of", "jobs_of", "read_job", "read_or_answer", "reason_text", "who_and_why"]
 
 _FIELDS: Final = 12
 _PLACES: Final = {"w": "waiting", "a": "active", "s": "scheduled", "d": "dead"}
@@ -60,6 +61,14 @@ def read_job(job_id: str, queue: str, head: bytes, payload: bytes, expires_at: i
         when if place == "dead" else None,
     )
     return decode_job(values, queue, claim_expires_at=expires_at)
+
+
+def head_of(row: JobRow) -> bytes:
+    """Answer the head of a row that is not held."""
+    when = {"scheduled": row.due_at, "dead": row.dead_at}.get(row.place)
+    numbers = (row.deliveries, row.attempts, row.stalls, "" if when is None else when, row.order, row.added_at)
+    fields = (row.format, row.place[0], row.claim or "", *numbers, row.max_attempts, row.group)
+    return "\t".join(map(str, fields)).encode() + b"\t" + reason_text(row.error)
 
 
 def jobs_of(flat: Sequence[bytes], queue: str, expires_at: int) -> tuple[tuple[Job, ...], dict[str, CorruptRowError]]:

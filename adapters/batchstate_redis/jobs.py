@@ -17,11 +17,11 @@ from batchstate.errors import (
 )
 from batchstate.job_calls import Claimed, Extended, Held, Settled, Settling, Swept
 from batchstate.job_rules import STALLED, batch_of_claim
-from batchstate.job_wire import check_new_job
+from batchstate.job_wire import JobRow, check_new_job, row_to_restore
 from batchstate.marks import new_mark
 from batchstate.names import check_name
 from batchstate_redis.job_listing import RedisJobListing
-from batchstate_redis.job_rows import first_move, jobs_of, reason_text, who_and_why
+from batchstate_redis.job_rows import first_move, head_of, jobs_of, reason_text, who_and_why
 from batchstate_redis.rows import MAX_ROW, read_row
 from batchstate_redis.scripts import BYTES_A_COMMAND, in_chunks
 
@@ -86,6 +86,18 @@ class RedisJobs(RedisJobListing):
             told += self._jobs("add_jobs", *[argument for job in chunk for argument in _told_of(job)])
         rest = iter(told)
         return ["added" if answer == "duplicate" and next(rest) == 1 else answer for answer in answers]
+
+    def restore_jobs(self, jobs: Sequence[Job]) -> list[Added | BatchStateError]:
+        rows = [_restored(job, self._queue) for job in jobs]
+        sound = [row for row in rows if isinstance(row, JobRow)]
+        if sound:
+            self._introduce()
+        told: list[int] = []
+        for chunk in in_chunks(sound, _cost_of_adding):
+            arguments = [argument for row in chunk for argument in (row.id, row.payload.encode(), head_of(row))]
+            told += self._jobs("restore_jobs", *arguments)
+        rest = iter(told)
+        return [row if isinstance(row, BatchStateError) else "added" if next(rest) else "duplicate" for row in rows]
 
     def claim_jobs(self, claiming: Claiming) -> Claimed | None:
         check_name("claim", claiming.id)
@@ -298,7 +310,18 @@ def _problem(job: NewJob) -> BatchStateError | None:
     return None
 
 
-def _cost_of_adding(job: NewJob) -> int:
+def _restored(job: Job, queue: str) -> JobRow | BatchStateError:
+    try:
+        row = row_to_restore(job, queue, most=MAX_ROW)
+        for number in row:
+            if isinstance(number, int):
+                _checked(number, f"a number of job {job.id!r}")
+    except BatchStateError as error:
+        return error
+    return row
+
+
+def _cost_of_adding(job: NewJob | JobRow) -> int:
     return 5 + len(job.payload) // BYTES_A_COMMAND
 
 

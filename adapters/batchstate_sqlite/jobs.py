@@ -16,7 +16,7 @@ from batchstate.errors import (
 )
 from batchstate.job_calls import Claimed, Extended, Held, Settled, Swept
 from batchstate.job_rules import new_row, returned
-from batchstate.job_wire import JobRow, check_new_job
+from batchstate.job_wire import JobRow, check_new_job, row_to_restore
 from batchstate.names import check_name
 from batchstate_sqlite import job_claims, job_listing, job_settling
 from batchstate_sqlite import job_statements as sql
@@ -62,6 +62,13 @@ class SQLiteJobs:
         for start in range(0, len(jobs), CHUNK):
             with self._step() as step:
                 answers += self._add(step, jobs[start : start + CHUNK])
+        return answers
+
+    def restore_jobs(self, jobs: Sequence[Job]) -> list[Added | BatchStateError]:
+        answers: list[Added | BatchStateError] = []
+        for start in range(0, len(jobs), CHUNK):
+            with self._step() as step:
+                answers += self._restore(step, jobs[start : start + CHUNK])
         return answers
 
     def claim_jobs(self, claiming: Claiming) -> Claimed | None:
@@ -245,12 +252,7 @@ class SQLiteJobs:
 
     def _add(self, step: JobStep, jobs: Sequence[NewJob]) -> list[Added | BatchStateError]:
         answers: list[Added | BatchStateError] = []
-        ids = json.dumps([job.id for job in jobs if type(job.id) is str])
-        known: dict[str, int | None] = {
-            job_id: due_at if place == "done" else None
-            for job_id, place, due_at in step.cursor.execute(sql.KNOWN_JOBS, (ids, self._queue))
-        }
-        """Job ID to the instant at which it is forgotten, `None` for one that is there."""
+        known = self._known(step, jobs)
         rows: list[JobRow] = []
         for job in jobs:
             try:
@@ -265,10 +267,45 @@ class SQLiteJobs:
             step.added += 1
             rows.append(new_row(job, step.added, step.now))
             answers.append("added")
+        self._insert(step, rows)
+        return answers
+
+    def _restore(self, step: JobStep, jobs: Sequence[Job]) -> list[Added | BatchStateError]:
+        answers: list[Added | BatchStateError] = []
+        known = self._known(step, jobs)
+        rows: list[JobRow] = []
+        for job in jobs:
+            try:
+                row = row_to_restore(job, self._queue, most=self._longest)
+                if max(number for number in row if isinstance(number, int)) > LARGEST_INT:
+                    answers.append(InvalidValueError(f"job {job.id!r} has a number larger than SQLite's 2**63-1"))
+                    continue
+            except BatchStateError as error:
+                answers.append(error)
+                continue
+            forgotten_at = known.get(job.id, 0)
+            if forgotten_at is None or forgotten_at > step.now:
+                answers.append("duplicate")
+                continue
+            known[job.id] = None
+            step.added = max(step.added, row.order)
+            rows.append(row)
+            answers.append("added")
+        self._insert(step, rows)
+        return answers
+
+    def _known(self, step: JobStep, jobs: Sequence[NewJob | Job]) -> dict[str, int | None]:
+        """Answer the IDs that are known, with the instant at which each is forgotten, `None` for one that is there."""
+        ids = json.dumps([job.id for job in jobs if type(job.id) is str])
+        return {
+            job_id: due_at if place == "done" else None
+            for job_id, place, due_at in step.cursor.execute(sql.KNOWN_JOBS, (ids, self._queue))
+        }
+
+    def _insert(self, step: JobStep, rows: Sequence[JobRow]) -> None:
         step.cursor.executemany(sql.PUT_JOB, [(self._queue, *row) for row in rows])
         for row in rows:
             step.enter(row)
-        return answers
 
     def _check(self, job: NewJob, now: int) -> None:
         small = len(job.payload) * 4 < self._longest

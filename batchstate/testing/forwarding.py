@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from attrs import field, frozen
 
-from batchstate.job_storage import JobStorage
+from batchstate.job_storage import JobStorage, Restorable
 from batchstate.storage import AtomicCreates, AtomicMoves, SnapshotListing, Storage
 
 if TYPE_CHECKING:
@@ -188,11 +188,13 @@ _Jobs: type[Forwarding] = type(
         **{name: _sent(name) for name in (*JOB_WRITES, *_JOB_READS)},
     },
 )
+_Restoring: type[Forwarding] = type("_Restoring", (Forwarding,), {"restore_jobs": _sent("restore_jobs")})
 _ABILITIES: dict[Any, type[Forwarding]] = {
     AtomicMoves: _Moves,
     AtomicCreates: _Creates,
     SnapshotListing: _Snapshots,
     JobStorage: _Jobs,
+    Restorable: _Restoring,
 }
 _variants: dict[tuple[type, tuple[bool, ...]], type] = {}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
 from batchstate.job_calls import Claimed, Claiming, NewJob, Settling
+from batchstate.jobs import Job
 from batchstate_redis.keys import Keys
 
 if TYPE_CHECKING:
@@ -136,8 +137,15 @@ def _release_hold(store: RedisStorage) -> Callable[[], object]:
     return lambda: store.release_hold("claim", "token")
 
 
+def _restore(store: RedisStorage) -> Callable[[], object]:
+    added(store, ["a"])
+    died = Job("dead", store.queue, place="dead", order=3, error="bad", dead_at=5)
+    return lambda: store.restore_jobs([Job("b", store.queue, group="g", order=7), died])
+
+
 STEPS: dict[str, Step] = {
     "add": _add,
+    "restore": _restore,
     "claim": _claim,
     "extend": _extend,
     "extend a job": _extend_job,

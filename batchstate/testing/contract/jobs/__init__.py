@@ -17,6 +17,7 @@ from batchstate.testing.contract.jobs.looking import Looking
 from batchstate.testing.contract.jobs.many import Many
 from batchstate.testing.contract.jobs.racing import Racing
 from batchstate.testing.contract.jobs.replays import Replays
+from batchstate.testing.contract.jobs.restoring import Restoring
 from batchstate.testing.contract.jobs.settling import Settling
 from batchstate.testing.contract.jobs.stalls import Stalls
 from batchstate.testing.contract.jobs.using import Using
@@ -45,6 +46,7 @@ class JobContract(
     Racing,
     Removing,
     Replays,
+    Restoring,
     Reviving,
     Settling,
     Stalls,
