@@ -7,6 +7,7 @@ however many there are.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import frozen
@@ -103,6 +104,11 @@ def check_batches(
         on_progress("records", seen)
 
 
+def mending(verb: str, key: str) -> str:
+    """Answer the command that mends a batch, a job or a claim, its name quoted as a shell needs it."""
+    return f"batchstate {verb} {'-- ' if key.startswith('-') else ''}{shlex.quote(key)}"
+
+
 def _pages(store: Storage, kind: Kind) -> Iterator[Sequence[object]]:
     page = store.scan(kind, limit=HYDRATED)
     yield page.items
@@ -140,7 +146,7 @@ def _unfiled(store: Storage, batches: Sequence[Batch]) -> Iterator[Fault]:
     for batch in _unchanged(store, missing):
         if not store.get_records([(batch.state, batch.id)]):
             says = f"is in {batch.state!r} and not filed there, so that its listing misses it"
-            yield Fault("unfiled batch", batch.id, says, f"batchstate ensure {batch.id}", safe=True)
+            yield Fault("unfiled batch", batch.id, says, mending("ensure", batch.id), safe=True)
 
 
 def _unassociated(store: Storage, batches: Sequence[Batch]) -> Iterator[Fault]:
@@ -152,7 +158,7 @@ def _unassociated(store: Storage, batches: Sequence[Batch]) -> Iterator[Fault]:
         ]
         if lacking and any(True for _ in _unchanged(store, [batch])):
             says = f"is not found by its requests {', '.join(map(repr, lacking[:5]))}"
-            yield Fault("missing association", batch.id, says, f"batchstate ensure {batch.id}", safe=True)
+            yield Fault("missing association", batch.id, says, mending("ensure", batch.id), safe=True)
 
 
 def _misfiled(store: Storage, records: Sequence[MembershipRecord], before: int) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, get_args
 
-from batchstate.checking import Fault
+from batchstate.checking import Fault, mending
 from batchstate.errors import BatchStateError
 from batchstate.jobs import Job, Place
 
@@ -77,7 +77,7 @@ def _misplaced(store: JobStore, place: Place, page: Sequence[Job | BatchStateErr
             yield Fault("misplaced job", job.id, f"is listed as {place}, and is {present.place}")
         elif place == "active" and _is_orphan(store, job, held.keys()):
             says = f"is held by claim {job.claim}, which is not in flight: no sweep will ever take it back"
-            yield Fault("orphaned job", job.id, says, f"batchstate remove --force {job.id}")
+            yield Fault("orphaned job", job.id, says, mending("remove --force", job.id))
 
 
 def _is_orphan(store: JobStore, job: Job, held: object) -> bool:
@@ -102,13 +102,11 @@ def _claim_faults(store: JobStore, claim: ClaimRow) -> Iterator[Fault]:
             "claim without a batch",
             claim.id,
             "is in flight and its batch cannot be read",
-            f"batchstate release {claim.id}",
+            mending("release", claim.id),
         )
         return
     if batch.retired_at is not None:
-        yield Fault(
-            "retired claim", claim.id, "is in flight and its batch is retired", f"batchstate release {claim.id}"
-        )
+        yield Fault("retired claim", claim.id, "is in flight and its batch is retired", mending("release", claim.id))
     if not claim.jobs:
         yield Fault("empty claim", claim.id, "is in flight and holds nothing")
     strangers = [job_id for job_id, _ in claim.jobs if job_id not in set(batch.request_ids)]

@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from batchstate.cli import checks, looking, mending, storing, watching, working
+from batchstate.cli import checks, looking, mending, serving, storing, watching, working
 from batchstate.cli.demo import run_demo
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
-for part in (looking, watching, mending, checks, working, storing):
+for part in (looking, watching, checks, mending, serving, working, storing):
     part.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            typer.echo(f"batchstate {metadata.version('batchstate')}")
+        except metadata.PackageNotFoundError:
+            typer.echo("batchstate, from its sources")
+        raise typer.Exit
 
 
 @app.callback()
 def root(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
 ) -> None:
     """See and mend what batchstate keeps, and work it off.
 
     The store, the queue and its lifecycle come from --url, --queue and --lifecycle, else from BATCHSTATE_URL,
     BATCHSTATE_QUEUE and BATCHSTATE_LIFECYCLE, else from `batchstate.toml` in the current folder.
 
-    Begin with `batchstate status`, go on with `batchstate show ID` and `batchstate check`.
+    Begin with `batchstate status`, go on with `batchstate check` and `batchstate show ID`. A name that begins with `-`
+    goes behind a `--`: `batchstate show -- -odd-name`.
 
     Exit codes: 0 done; 1 something was found or refused; 2 the command was not understood; 3 the store cannot be
     reached, try again; 4 the grace of `work` ran out.
     """
+    del version
     context.obj = {"debug": debug}
 
 

@@ -10,7 +10,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from batchstate import BatchStateError, ensure_record
 from batchstate.checking import Fault, check_batches
 from batchstate.claims.context import has_jobs
-from batchstate.cli.output import errors, out, print_json, table
+from batchstate.cli.output import errors, print_json, say, table
+from batchstate.cli.safe import many
 from batchstate.cli.settings import JsonOption, LifecycleOption, QueueOption, UrlOption, target
 from batchstate.creation import associations_of
 from batchstate.job_checking import check_jobs
@@ -27,7 +28,7 @@ SHOWN = 200
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("check", rich_help_panel="Mending")(check)
+    app.command("check", rich_help_panel="Looking")(check)
 
 
 def check(
@@ -67,8 +68,11 @@ def check(
         if found:
             rows = [(name, f.kind, f.key, f.says, f.mend) for name, f in found[:SHOWN]]
             table("", ("queue", "fault", "of", "says", "mend it with"), rows)
-        out.print(
-            f"{len(found):,} faults" + (f", {mended:,} mended" if fix else "") if found or mended else "All is well."
+        more = f", of which {SHOWN} are shown; --json has all" if len(found) > SHOWN else ""
+        say(
+            many(len(found), "fault") + more + (f", {mended:,} mended" if fix else "")
+            if found or mended
+            else "All is well."
         )
     raise typer.Exit(1 if found else 0)
 

@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
-import typer
 from attrs import frozen
 
 from batchstate import BatchStateError, HandlerContractError, InvalidValueError
-from batchstate.cli.output import errors
+from batchstate.cli.output import complain, errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,8 +172,8 @@ def _work(task: Task) -> None:
             )
             consumer.run(burst=task.burst)
     except HandlerContractError as error:
-        typer.echo(f"batchstate: {error}", err=True)
+        complain(str(error))
         sys.exit(BROKEN)
     except BatchStateError as error:
-        typer.echo(f"batchstate: {error}", err=True)
+        complain(str(error))
         sys.exit(BROKEN)

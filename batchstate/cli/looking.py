@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from batchstate import BatchQueue, BatchStateError, InvalidValueError, Job, list_by_states
-from batchstate.cli.output import ago, batch_json, job_json, out, print_json, state_text, table, when
+from batchstate.cli.output import ago, batch_json, complain, job_json, out, print_json, say, state_text, table, when
+from batchstate.cli.safe import clean, many
 from batchstate.cli.settings import JsonOption, LifecycleOption, QueueOption, Target, UrlOption, states_seen, target
 from batchstate.cli.shown import show_batch, show_request
 from batchstate.cli.summary import print_summaries, summarise
@@ -53,7 +55,7 @@ def queues(url: UrlOption = None, json: JsonOption = False) -> None:
         print_json(names)
     else:
         for name in names:
-            out.print(name, markup=False)
+            say(name)
 
 
 def list_(
@@ -100,7 +102,7 @@ def list_(
             "requests": lambda b: len(b.request_ids),
             "created": lambda b: when(b.created_at),
             "updated": lambda b: ago(b.updated_at, now),
-            "attributes": lambda b: b.attributes,
+            "attributes": lambda b: dumps(b.attributes, ensure_ascii=False),
         }
         wanted = [column.strip() for column in columns.split(",")]
         unknown = [column for column in wanted if column not in cells]
@@ -109,7 +111,7 @@ def list_(
             raise InvalidValueError(msg)
         rows = [[cells[column](batch) for column in wanted] for batch in found]
         table("", wanted, rows, right=("version", "requests"))
-        out.print(f"{len(found):,} batches")
+        say(many(len(found), "batch", "batches"))
     _report(problems)
 
 
@@ -196,7 +198,7 @@ def lifecycle(
     if output is not None:
         output.write_text(drawn + "\n", encoding="utf-8")
     else:
-        out.file.write(drawn + "\n")
+        out.file.write(clean(drawn) + "\n")
 
 
 def _print_jobs(
@@ -220,20 +222,22 @@ def _print_jobs(
             f"{job.attempts}/{job.max_attempts}",
             job.stalls,
             ago(job.added_at, now),
-            ago(_moment(job), now),
+            *(() if place == "waiting" else (_moment(job, now),)),
             job.error,
         )
         for job in shown
     ]
-    moment = {"waiting": "since", "active": "lease ends", "scheduled": "due", "dead": "dead"}[place]
-    columns = ("id", "group", "tries", "stalls", "added", moment, "error")
+    moment = {"waiting": (), "active": ("lease",), "scheduled": ("due",), "dead": ("dead",)}[place]
+    columns = ("id", "group", "tries", "stalls", "age", *moment, "error")
     table(f"{place} jobs of {queue.name}", columns, rows, right=("tries", "stalls"))
-    out.print(f"{len(shown):,} jobs" + (f"; more than {limit:,}, see --limit" if len(found) > limit else ""))
+    say(many(len(shown), "job") + (f"; more than {limit:,}, see --limit" if len(found) > limit else ""))
 
 
-def _moment(job: Job) -> int | None:
+def _moment(job: Job, now: int) -> str:
     """Answer the instant that matters of a job in its place."""
-    return job.due_at or job.expires_at or job.dead_at
+    if job.place == "active" and job.expires_at is not None:
+        return f"lapsed {ago(job.expires_at, now)}" if job.expires_at <= now else f"ends {ago(job.expires_at, now)}"
+    return ago(job.due_at if job.place == "scheduled" else job.dead_at, now)
 
 
 def _live_counts(queue: BatchQueue) -> dict[str, int]:
@@ -268,6 +272,6 @@ def _draw(chosen: Target, form: str, counts: dict[str, int] | None) -> str:
 def _report(problems: list[BatchStateError]) -> None:
     if problems:
         for problem in problems[:20]:
-            typer.echo(f"batchstate: {problem}", err=True)
-        typer.echo(f"batchstate: {len(problems)} rows were left out; batchstate check tells more", err=True)
+            complain(str(problem))
+        complain(f"{many(len(problems), 'row')} left out; batchstate check tells more")
         raise typer.Exit(1)

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from batchstate.cli.safe import SafeConsole, clean, clean_json
 from batchstate.times import moment
 
 if TYPE_CHECKING:
@@ -17,12 +17,25 @@ if TYPE_CHECKING:
 
     from batchstate import Batch, GroupCounts, Job
 
-__all__ = ["ago", "batch_json", "errors", "group_json", "job_json", "out", "print_json", "state_text", "table", "when"]
+__all__ = [
+    "ago",
+    "batch_json",
+    "complain",
+    "errors",
+    "group_json",
+    "job_json",
+    "out",
+    "print_json",
+    "say",
+    "state_text",
+    "table",
+    "when",
+]
 
-out = Console(highlight=False, soft_wrap=False)
+out = SafeConsole(highlight=False, soft_wrap=False)
 """Where results go. rich leaves colours out where this is no terminal, and where `NO_COLOR` is set."""
 
-errors = Console(stderr=True, highlight=False)
+errors = SafeConsole(stderr=True, highlight=False)
 """Where errors and progress go."""
 
 _COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
@@ -40,26 +53,42 @@ _ENDS = {
 
 def print_json(value: object) -> None:
     """Print a value as JSON, on its own."""
-    out.file.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    out.file.write(clean_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+
+
+def say(text: str) -> None:
+    """Print a line for a person as it is: no markup, no wrapping, so that it can be copied."""
+    out.print(Text(clean(text)), soft_wrap=True)
+
+
+def complain(text: str) -> None:
+    """Print a line about what is wrong to where errors go."""
+    errors.print(Text(clean(f"batchstate: {text}")), soft_wrap=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> None:
     """Print a table, the columns named in `right` set flush right. Values are shown as they are, never as markup."""
-    drawn = Table(title=title or None, title_justify="left", header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    drawn = Table(
+        title=Text(clean(title), style="italic") if title else None,
+        title_justify="left",
+        header_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
     numbers = set(right)
     for column in columns:
         drawn.add_column(
             column, justify="right" if column in numbers else "left", overflow="fold", no_wrap=column not in _PROSE
         )
     for row in rows:
-        drawn.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        drawn.add_row(*(cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in row))
     out.print(drawn)
 
 
 def state_text(state: str) -> Text:
     """Answer a state's name in a colour of its own."""
     colour = _ENDS.get(state) or _COLOURS[sum(state.encode()) % len(_COLOURS)]
-    return Text(state, style=colour)
+    return Text(clean(state), style=colour)
 
 
 def when(instant: int | None) -> str:

@@ -19,10 +19,12 @@ from batchstate import (
     InvalidValueError,
     Lifecycle,
     MembershipRecord,
+    NotFoundError,
     Storage,
     open_storage,
 )
 from batchstate.lifecycle import RESERVED_STATES
+from batchstate.urls import StorageURL
 
 __all__ = [
     "JsonOption",
@@ -86,14 +88,18 @@ class Target:
         url: the store.
         name: the queue, `None` where none was named.
         lifecycle: its lifecycle, `None` where none was given.
+        creates: whether a store that is not there is made; who looks for something must not make it.
     """
 
     url: str
     name: str | None
     lifecycle: Lifecycle | None
+    creates: bool = False
 
     def store(self, queue: str) -> Storage:
         """Open a queue's storage."""
+        if not self.creates:
+            _refuse_absent(self.url)
         return open_storage(self.url, queue=queue)
 
     def queue(self) -> BatchQueue:
@@ -126,7 +132,7 @@ class Target:
         raise InvalidValueError(msg)
 
 
-def target(url: str | None, queue: str | None = None, lifecycle: str | None = None) -> Target:
+def target(url: str | None, queue: str | None = None, lifecycle: str | None = None, *, creates: bool = False) -> Target:
     """Answer what to work on, from the options given, the environment and the file.
 
     Raises:
@@ -143,7 +149,7 @@ def target(url: str | None, queue: str | None = None, lifecycle: str | None = No
         msg = f"which store? give --url sqlite:///batches.db, set BATCHSTATE_URL, or write url = … into {FILE}"
         raise InvalidValueError(msg)
     chosen = lifecycle_of(settings.lifecycle) if settings.lifecycle else None
-    return Target(settings.url, settings.queue, chosen)
+    return Target(settings.url, settings.queue, chosen, creates)
 
 
 def lifecycle_of(text: str) -> Lifecycle:
@@ -166,6 +172,15 @@ def states_seen(store: Storage, lifecycle: Lifecycle | None) -> list[str]:
         cursor = page.cursor
         if cursor is None:
             return [*states, *(state for state in RESERVED_STATES if state not in states)]
+
+
+def _refuse_absent(url: str) -> None:
+    """Refuse a SQLite file that is not there: a mistyped path would show an empty store, and leave one behind."""
+    parsed = StorageURL.parse(url)
+    path = Path(parsed.path.removeprefix("/"))
+    if parsed.scheme == "sqlite" and path.name and path.parent.is_dir() and not path.exists():
+        msg = f"there is no file {path}; is the path right? batchstate storage init, add and work make it"
+        raise NotFoundError(msg)
 
 
 def _user() -> str:

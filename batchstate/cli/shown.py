@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from json import dumps
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from batchstate import Batch, BatchQueue, BatchStateError, Job, JobStorage, NotFoundError
 from batchstate.cli.output import ago, batch_json, job_json, out, print_json, state_text, table, when
+from batchstate.cli.safe import clean, many, word
 from batchstate.times import wall_clock
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from batchstate.job_calls import Claimed
 
 __all__ = ["show_batch", "show_request"]
+
+SHOWN = 1_000
+"""How many characters of a payload are shown to people."""
 
 
 def show_batch(queue: BatchQueue, batch: Batch, states: Sequence[str], *, json: bool) -> None:
@@ -46,7 +51,7 @@ def show_batch(queue: BatchQueue, batch: Batch, states: Sequence[str], *, json: 
     if batch.retired_at is not None:
         out.print(f"  retired {when(batch.retired_at)}")
     if batch.attributes:
-        out.print(Text(f"  attributes {batch.attributes}"))
+        out.print(_value("attributes", batch.attributes))
     _print_lease(held, now)
     out.print(Text(f"  {says or 'its record agrees with it'}", style="yellow" if says else "green"))
     moves = [(m.version, when(m.at), m.source or "", state_text(m.to), m.by, m.why) for m in batch.history]
@@ -105,7 +110,7 @@ def _agreement(batch: Batch, records: Sequence[MembershipRecord]) -> str:
     if batch.retired_at is not None:
         return f"it is retired and still filed under {', '.join(sorted(filed))}: batchstate reconcile" if filed else ""
     if batch.state not in filed:
-        return f"it is not filed under {batch.state!r}, so listings miss it: batchstate ensure {batch.id}"
+        return f"it is not filed under {batch.state!r}, so listings miss it: batchstate ensure {word(batch.id)}"
     others = sorted(filed - {batch.state})
     return f"it is also filed under {', '.join(others)}, which costs a read: batchstate reconcile" if others else ""
 
@@ -117,19 +122,27 @@ def _print_lease(held: Claimed | None, now: int) -> None:
     until = (
         f"lapsed {ago(held.expires_at, now)} ago: batchstate sweep" if lapsed else f"ends {ago(held.expires_at, now)}"
     )
-    out.print(Text(f"  a claim of {len(held.jobs)} jobs, whose lease {until}", style="red" if lapsed else ""))
+    out.print(Text(f"  a claim of {many(len(held.jobs), 'job')}, whose lease {until}", style="red" if lapsed else ""))
 
 
 def _print_job(job: Job, now: int) -> None:
     out.print(Text.assemble(("job ", "dim"), (job.id, "bold"), ("  ", ""), state_text(job.place)))
     out.print(Text(f"  group {job.group or '(none)'}, added {when(job.added_at)} ({ago(job.added_at, now)} ago)"))
-    out.print(f"  {job.deliveries} deliveries, {job.attempts} of {job.max_attempts} attempts, {job.stalls} stalls")
+    delivered = many(job.deliveries, "delivery", "deliveries")
+    out.print(f"  {delivered}, {job.attempts} of {many(job.max_attempts, 'attempt')}, {many(job.stalls, 'stall')}")
     for label, instant in (("due", job.due_at), ("held until", job.expires_at), ("dead since", job.dead_at)):
         if instant is not None:
             out.print(f"  {label} {when(instant)} ({ago(instant, now)})")
     if job.error:
-        out.print(Text(f"  error {job.error}", style="red"))
-    out.print(Text(f"  payload {job.payload!r}", overflow="ellipsis", no_wrap=True))
+        out.print(Text(clean(f"  error {job.error}"), style="red"))
+    out.print(_value("payload", job.payload))
+
+
+def _value(label: str, value: object) -> Text:
+    """Answer a value of the user's as JSON, a long one cut."""
+    text = dumps(value, ensure_ascii=False)
+    cut = f" … {len(text):,} characters, see --json" if len(text) > SHOWN else ""
+    return Text(clean(f"  {label} {text[:SHOWN]}{cut}"))
 
 
 def _attempt_json(attempt: Attempt) -> dict[str, Any]:

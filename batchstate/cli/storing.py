@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from batchstate import InvalidValueError, open_storage
-from batchstate.cli.output import out, print_json
+from batchstate.cli.output import complain, out, print_json, say
 from batchstate.cli.settings import JsonOption, UrlOption, target
 from batchstate.provisioning import Described, Provisioned, adapter_of
 from batchstate.urls import StorageURL
@@ -48,10 +48,10 @@ def init(
         return
     if isinstance(adapter, Provisioned):
         for line in adapter.provision(parsed, recovery=recovery):
-            out.print(line, markup=False)
+            say(line)
     else:
         open_storage(chosen, queue=PROBE).close()
-    out.print(f"{parsed} is ready", markup=False)
+    say(f"{parsed} is ready")
 
 
 def info(url: UrlOption = None, json: JsonOption = False) -> None:
@@ -59,9 +59,9 @@ def info(url: UrlOption = None, json: JsonOption = False) -> None:
 
     Example: batchstate storage info --url redis://localhost:6379/0
     """
-    chosen = target(url).url
-    with open_storage(chosen, queue=PROBE) as store:
-        facts = {"store": str(StorageURL.parse(chosen)), "queues": str(len(store.list_queues()))}
+    chosen = target(url)
+    with chosen.store(PROBE) as store:
+        facts = {"store": str(StorageURL.parse(chosen.url)), "queues": str(len(store.list_queues()))}
         warnings: list[str] = []
         if isinstance(store, Described):
             more, warnings = store.describe()
@@ -70,6 +70,6 @@ def info(url: UrlOption = None, json: JsonOption = False) -> None:
         print_json({"facts": facts, "warnings": warnings})
         return
     for name, value in facts.items():
-        out.print(f"{name:<20} {value}", markup=False)
+        say(f"{name:<20} {value}")
     for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        complain(f"warning: {warning}")

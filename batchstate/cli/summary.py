@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from batchstate import BatchQueue, JobStorage, QueueCounts, Storage
-from batchstate.cli.output import ago, group_json, out, state_text
+from batchstate.cli.output import ago, group_json, out, say, state_text
+from batchstate.cli.safe import clean
 from batchstate.cli.settings import states_seen
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from batchstate import GroupCounts
     from batchstate.cli.settings import Target
 
 __all__ = ["Summary", "draw", "print_summaries", "summarise"]
@@ -44,6 +46,7 @@ class Summary:
         return {
             "queue": self.queue,
             "batches": self.states,
+            "estimated": ["batches"],
             "jobs": None
             if counts is None
             else {
@@ -85,9 +88,11 @@ def _filed(store: Storage, state: str) -> int:
 def print_summaries(summaries: Sequence[Summary]) -> None:
     """Print what the queues have."""
     if not summaries:
-        out.print("The store has no queues yet.")
+        say("The store has no queues yet.")
     for summary in summaries:
         out.print(draw(summary))
+    if any(summary.states for summary in summaries):
+        out.print(Text("Batches are counted by their records; batchstate check finds those without one.", style="dim"))
 
 
 def draw(summary: Summary) -> RenderableType:
@@ -97,10 +102,9 @@ def draw(summary: Summary) -> RenderableType:
 
 def _parts(summary: Summary) -> Iterator[RenderableType]:
     jobs = summary.jobs
-    title = Text(summary.queue, style="bold underline")
+    yield Text(clean(summary.queue), style="bold underline")
     if jobs is not None and jobs.paused is not None:
-        title.append(f"  paused: {jobs.paused}", style="bold yellow")
-    yield title
+        yield Text(f"  paused   {clean(jobs.paused)}", style="bold yellow")
     if summary.states:
         batches = Text("  batches  ")
         for state, count in summary.states.items():
@@ -109,6 +113,7 @@ def _parts(summary: Summary) -> Iterator[RenderableType]:
     if jobs is not None and jobs.groups:
         yield _claims(jobs)
         yield _groups(jobs)
+        yield from _pauses(jobs)
     if not summary.states and (jobs is None or not jobs.groups):
         yield Text("  nothing in it", style="dim")
 
@@ -122,17 +127,30 @@ def _claims(jobs: QueueCounts) -> Text:
 
 def _groups(jobs: QueueCounts) -> Table:
     drawn = Table(header_style="bold", box=SIMPLE_HEAD)
-    for column in ("group", "waiting", "active", "scheduled", "dead", "ceiling", "oldest", ""):
-        drawn.add_column(column, justify="left" if column in ("group", "") else "right", overflow="fold")
+    for column in ("group", "waiting", "active", "scheduled", "dead", "ceiling", "oldest"):
+        drawn.add_column(column, justify="left" if column == "group" else "right", overflow="fold")
     for group in jobs.groups:
         drawn.add_row(
-            Text(group.group or "(none)", style="" if group.group else "dim"),
+            Text(
+                clean(_named(group)),
+                style="dim" if group.group is None else "yellow" if group.paused is not None else "",
+            ),
             f"{group.waiting:,}",
             f"{group.active:,}",
             f"{group.scheduled:,}",
             Text(f"{group.dead:,}", style="red" if group.dead else ""),
             "" if group.ceiling is None else str(group.ceiling),
             ago(group.oldest, jobs.now),
-            Text("" if group.paused is None else f"paused: {group.paused}", style="yellow"),
         )
     return drawn
+
+
+def _pauses(jobs: QueueCounts) -> Iterator[Text]:
+    """Answer why groups are paused, a line each: a reason may be long."""
+    for group in jobs.groups:
+        if group.paused is not None:
+            yield Text(clean(f"  {_named(group)} is paused: {group.paused}"), style="yellow")
+
+
+def _named(group: GroupCounts) -> str:
+    return "(none)" if group.group is None else group.group

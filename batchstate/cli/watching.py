@@ -12,6 +12,7 @@ from rich.text import Text
 
 from batchstate import BatchStateError
 from batchstate.cli.output import out
+from batchstate.cli.safe import clean, many
 from batchstate.cli.settings import LifecycleOption, QueueOption, UrlOption, target
 from batchstate.cli.summary import draw, summarise
 
@@ -59,6 +60,6 @@ def _look(chosen: Target, last: RenderableType) -> RenderableType:
     try:
         summaries = summarise(chosen)
     except BatchStateError as error:
-        return Group(Text(f"{time.strftime('%H:%M:%S')}  {error}", style="bold red"), last)
-    head = Text(f"{time.strftime('%H:%M:%S')}  {len(summaries)} queues", style="dim")
+        return Group(Text(clean(f"{time.strftime('%H:%M:%S')}  {error}"), style="bold red"), last)
+    head = Text(f"{time.strftime('%H:%M:%S')}  {many(len(summaries), 'queue')}", style="dim")
     return Group(head, *(draw(summary) for summary in summaries))

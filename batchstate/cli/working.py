@@ -24,7 +24,8 @@ from rich.text import Text
 
 from batchstate import BatchStateError, InvalidValueError, JobSpec, Shape
 from batchstate.cli.crew import Crew, Task, load_handler
-from batchstate.cli.output import errors, out, print_json
+from batchstate.cli.output import complain, errors, print_json, say
+from batchstate.cli.safe import many
 from batchstate.cli.settings import JsonOption, QueueOption, UrlOption, target
 from batchstate.times import milliseconds
 
@@ -57,7 +58,7 @@ def add(
     """
     added: Counter[str] = Counter()
     bad: list[str] = []
-    chosen = target(url, queue)
+    chosen = target(url, queue, creates=True)
     if chosen.name is None:
         raise InvalidValueError("which queue? name it with --queue")
     with ExitStack() as stack:
@@ -76,11 +77,10 @@ def add(
     if as_json:
         print_json({"added": added["added"], "duplicates": added["duplicate"], "refused": bad})
     else:
-        out.print(
-            f"added {added['added']:,} jobs, {added['duplicate']:,} were there already, {len(bad):,} lines refused"
-        )
+        refused = many(len(bad), "line")
+        say(f"added {many(added['added'], 'job')}, {added['duplicate']:,} there already, {refused} refused")
         for line in bad[:50]:
-            typer.echo(f"batchstate: {line}", err=True)
+            complain(line)
     raise typer.Exit(1 if bad else 0)
 
 
@@ -107,7 +107,7 @@ def work(
     load_handler(handler)  # so that a name that leads nowhere is told before anything starts
     Shape(min_size, max_size, timeout)
     task = Task(
-        target(url, queue),
+        target(url, queue, creates=True),
         handler,
         batch or bisect,
         {"min_size": min_size, "max_size": max_size, "timeout": timeout, "lease": lease, "bisect": bisect},

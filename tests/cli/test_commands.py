@@ -254,7 +254,7 @@ def test_watch_survives_a_store_that_is_away(sqlite: Command) -> None:
     with open_queue("q", sqlite.url) as queue:
         queue.add("a")
     said = sqlite("watch", "--times", "1")
-    assert "1 queues" in said.out
+    assert "1 queue" in said.out
 
 
 def test_every_command_has_help_with_an_example(sqlite: Command) -> None:
