@@ -142,8 +142,8 @@ class OneAtATime:
         return call
 
 
-class ThreeStepContract(StorageContract):
-    """The contract of a storage without capabilities: hidden or mixed, it works the same way."""
+class OneWayContract(StorageContract):
+    """The contract with the storage as it is, where hiding its capabilities says nothing new."""
 
     @pytest.fixture
     @override
@@ -151,7 +151,16 @@ class ThreeStepContract(StorageContract):
         return "fused"
 
 
-class TestDynamoDBOnMotoInProcess(ThreeStepContract):
+class TransactingContract(StorageContract):
+    """The contract of a storage whose hidden capabilities leave just the storage of the classes beside it."""
+
+    @pytest.fixture(params=["fused", "mixed"])
+    @override
+    def variant(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
+
+
+class TestDynamoDBOnMotoInProcess(OneWayContract):
     """The contract on moto inside this process."""
 
     @pytest.fixture
@@ -161,7 +170,7 @@ class TestDynamoDBOnMotoInProcess(ThreeStepContract):
             yield DynamoDBHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
 
 
-class TestTransactingDynamoDBOnMotoInProcess(StorageContract):
+class TestTransactingDynamoDBOnMotoInProcess(TransactingContract):
     """The contract with transactions on moto inside this process."""
 
     @pytest.fixture
@@ -171,7 +180,7 @@ class TestTransactingDynamoDBOnMotoInProcess(StorageContract):
             yield TransactingHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
 
 
-class TestDynamoDBOnMoto(ThreeStepContract):
+class TestDynamoDBOnMoto(OneWayContract):
     """The contract on moto over HTTP."""
 
     @pytest.fixture
@@ -181,8 +190,8 @@ class TestDynamoDBOnMoto(ThreeStepContract):
             yield DynamoDBHarness(client, table)
 
 
-class TestTransactingDynamoDBOnMoto(StorageContract):
-    """The contract with transactions on moto over HTTP."""
+class TestTransactingDynamoDBOnMoto(OneWayContract):
+    """The contract with transactions on moto over HTTP; mixed with three steps it is tried inside this process."""
 
     @pytest.fixture
     def harness(self, moto_over_http: Emulator) -> Iterator[Harness]:
@@ -191,7 +200,7 @@ class TestTransactingDynamoDBOnMoto(StorageContract):
             yield TransactingHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
 
 
-class TestDynamoDBOnDynalite(ThreeStepContract):
+class TestDynamoDBOnDynalite(OneWayContract):
     """The contract on dynalite, which knows no transactions."""
 
     @pytest.fixture
