@@ -40,7 +40,8 @@ def check(
 ) -> None:
     """Check every promise: records against rows, requests against batches, jobs against claims and groups.
 
-    Works on a live store. Exit code 0 where all is well, 1 where something is wrong and was not mended.
+    Works on a live store: what was written within the last minute may be on its way, and is not judged. Without a
+    lifecycle, any state will do. Exit code 0 where all is well, 1 where something is wrong and was not mended.
 
     Example: batchstate check --fix
     """

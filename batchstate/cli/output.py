@@ -41,6 +41,10 @@ errors = SafeConsole(stderr=True, highlight=False)
 _COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
 _PROSE = {"error", "why", "by", "says", "mend it with", "attributes"}
 """The columns that may be broken into lines; the others are copied into the next command, so they stay whole."""
+_LEGIBLE = 12
+"""How many characters a column of prose needs at least."""
+_BESIDE = 3
+"""How many characters each column takes beside its text."""
 _ENDS = {
     "merged": "green",
     "succeeded": "green",
@@ -67,7 +71,11 @@ def complain(text: str) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> None:
-    """Print a table, the columns named in `right` set flush right. Values are shown as they are, never as markup."""
+    """Print a table, the columns named in `right` set flush right. Values are shown as they are, never as markup.
+
+    Names stay in one piece, for the next command; where the screen is too narrow for that, they are folded, never cut.
+    """
+    cells = [[cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in row] for row in rows]
     drawn = Table(
         title=Text(clean(title), style="italic") if title else None,
         title_justify="left",
@@ -76,13 +84,27 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
         pad_edge=False,
     )
     numbers = set(right)
+    whole = _fits(columns, cells)
     for column in columns:
         drawn.add_column(
-            column, justify="right" if column in numbers else "left", overflow="fold", no_wrap=column not in _PROSE
+            column,
+            justify="right" if column in numbers else "left",
+            overflow="fold",
+            no_wrap=column not in _PROSE and (whole or column in numbers),
         )
-    for row in rows:
-        drawn.add_row(*(cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in row))
+    for row in cells:
+        drawn.add_row(*row)
     out.print(drawn)
+
+
+def _fits(columns: Sequence[str], cells: Sequence[Sequence[Text]]) -> bool:
+    """Answer if the screen has room for the names in one piece, and some for the prose beside them."""
+    widths = [max((row[at].cell_len for row in cells), default=0) for at in range(len(columns))]
+    needed = (
+        min(width, _LEGIBLE) if column in _PROSE else max(width, len(column))
+        for column, width in zip(columns, widths, strict=True)
+    )
+    return sum(needed) + _BESIDE * len(columns) <= out.width
 
 
 def state_text(state: str) -> Text:

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from batchstate import BatchStateError
+from batchstate import BatchStateError, InvalidValueError
 from batchstate.cli.output import out
 from batchstate.cli.safe import clean, many
 from batchstate.cli.settings import LifecycleOption, QueueOption, UrlOption, target
@@ -46,8 +46,9 @@ def watch(
     with Live(last, console=out, auto_refresh=False, screen=out.is_terminal) as live:
         try:
             while times is None or looks < times:
-                last = _look(chosen, last)
-                live.update(last, refresh=True)
+                seen, wrong = _look(chosen)
+                last = seen or last
+                live.update(Group(wrong, last) if wrong else last, refresh=True)
                 looks += 1
                 if times is None or looks < times:
                     time.sleep(every)
@@ -55,11 +56,17 @@ def watch(
             return
 
 
-def _look(chosen: Target, last: RenderableType) -> RenderableType:
-    """Answer the present picture; the last one, with what is wrong above it, where the store cannot be reached."""
+def _look(chosen: Target) -> tuple[RenderableType | None, Text | None]:
+    """Answer the present picture, or what is wrong while the store cannot be reached.
+
+    Raises:
+        InvalidValueError: what was asked for will never work, however long one waits.
+    """
     try:
         summaries = summarise(chosen)
+    except InvalidValueError:
+        raise
     except BatchStateError as error:
-        return Group(Text(clean(f"{time.strftime('%H:%M:%S')}  {error}"), style="bold red"), last)
+        return None, Text(clean(f"{time.strftime('%H:%M:%S')}  {error}"), style="bold red")
     head = Text(f"{time.strftime('%H:%M:%S')}  {many(len(summaries), 'queue')}", style="dim")
-    return Group(head, *(draw(summary) for summary in summaries))
+    return Group(head, *(draw(summary) for summary in summaries)), None

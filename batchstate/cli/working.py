@@ -77,8 +77,8 @@ def add(
     if as_json:
         print_json({"added": added["added"], "duplicates": added["duplicate"], "refused": bad})
     else:
-        refused = many(len(bad), "line")
-        say(f"added {many(added['added'], 'job')}, {added['duplicate']:,} there already, {refused} refused")
+        bad_lines = many(len(bad), "line")
+        say(f"added {many(added['added'], 'job')}, {added['duplicate']:,} there already, {bad_lines} refused")
         for line in bad[:50]:
             complain(line)
     raise typer.Exit(1 if bad else 0)
