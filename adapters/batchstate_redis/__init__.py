@@ -23,8 +23,8 @@ and for the queue's jobs
     batchstate:{q}:j:ceilings, j:pauses hash          group to its own ceiling, to the reason of its pause
     batchstate:{q}:j:ring               sorted set    the servable groups by turn
     batchstate:{q}:j:alarms             sorted set    groups by when their next job falls due
-    batchstate:{q}:j:claims             hash          claim to when its lease ends and how many jobs it holds
-    batchstate:{q}:j:made               hash          claim to how it ends and the jobs it was made of
+    batchstate:{q}:j:claims             hash          claim to when its lease ends and how many jobs it holds, and with
+                                                      a tab before it to how it ends and the jobs it was made of
     batchstate:{q}:j:leases             sorted set    claims by when a sweep looks at them, no later than a job lapses
     batchstate:{q}:j:holds              hash          batch to who holds it until when
     batchstate:{q}:j:swept              string        what the last sweep answered, should it be sent again

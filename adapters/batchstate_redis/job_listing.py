@@ -72,7 +72,7 @@ class RedisJobListing:
 
     def list_claims(self, cursor: str | None = None, *, limit: int = 500) -> Page[ClaimRow]:
         """As `JobStorage` says; of few claims all come in one page, whatever the limit."""
-        names, following = self._pager.fields(self._keys.job_part("claims"), cursor, limit)
+        names, following = self._pager.members(self._keys.job_part("leases"), cursor, limit)
         rows = [
             ClaimRow(claim_id, int(answer[0]), tuple(_leases(answer[1])))
             for claim_id, answer in self._each_claim("list_claims", names)

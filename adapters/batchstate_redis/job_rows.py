@@ -7,6 +7,7 @@ error stands last.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from batchstate.errors import CorruptRowError
@@ -89,6 +90,7 @@ def reason_text(reason: str) -> bytes:
     return reason[:LONGEST_TEXT].encode("utf-8", "backslashreplace")
 
 
+@lru_cache(256)
 def first_move(state: str, by: str) -> bytes:
     """Answer the ends of a claim's first line of history, a line break where version and time stand between them."""
     line = append_move("", Move(None, state, 1, 0, by))
@@ -96,6 +98,7 @@ def first_move(state: str, by: str) -> bytes:
     return f"{before}\n{line[len(before) + len('1,0') :]}".encode()
 
 
+@lru_cache(256)
 def who_and_why(by: str, why: str) -> bytes:
     """Answer what a line of history ends with: two JSON texts, a comma between."""
     return append_move("", Move("", "", 1, 0, by, why))[len('["","",1,0,') : -1].encode()

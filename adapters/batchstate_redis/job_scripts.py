@@ -1,7 +1,9 @@
 """Running the scripts on jobs, which share what stands in `lua/jobs/shared`.
 
-A script's head names the shared parts it uses, in a line `-- uses    base, groups`; their texts are put before its own,
-in that order, and the whole is one program to the server. What the parts say is local to the script.
+A script's head names the shared parts it uses, in a line `-- uses    base, groups`. Before its own text are put, in
+that order, the pieces of these parts that it needs: a piece is what stands between two empty lines, and it is needed if
+a piece that is needed, or the script, mentions a name that it declares, or if it declares none. The whole is one
+program to the server. All functions are made anew whenever it runs, so those that a script does not call are left out.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from batchstate.errors import StorageUnavailableError, UnsupportedFormatError
 from batchstate_redis.scripts import Call, Script
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from batchstate.times import Clock
     from batchstate_redis.keys import Keys
     from batchstate_redis.scripts import Runner
@@ -23,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["JobRunner", "job_script"]
 
 _USES: Final = re.compile(r"^-- uses    (.+)$", re.MULTILINE)
+_DECLARES: Final = re.compile(r"^local (?:function )?(\w+(?:, \w+)*)", re.MULTILINE)
+_COMMENT: Final = re.compile(r"--.*$", re.MULTILINE)
+_WORD: Final = re.compile(r"\w+")
 _FORMAT: Final = "FORMAT "
 """How the scripts begin the error that a newer program's jobs are met with."""
 
@@ -35,8 +42,22 @@ def job_script(name: str) -> Script:
     uses = _USES.search(own)
     parts = uses[1].split(", ") if uses else []
     shared = [folder.joinpath("shared", f"{part}.lua").read_text(encoding="utf-8") for part in parts]
-    text = "\n".join([*shared, own]).encode()
+    pieces = [piece for part in shared for piece in part.strip().split("\n\n")]
+    text = "\n\n".join([*_needed(pieces, own), own]).encode()
     return Script(name, text, hashlib.sha1(text, usedforsecurity=False).hexdigest().encode())
+
+
+def _needed(pieces: Sequence[str], own: str) -> list[str]:
+    """Answer the pieces that a script needs, in their order; each mentions only what stands before it."""
+    needed: list[str] = []
+    mentioned = set(_WORD.findall(_COMMENT.sub("", own)))
+    for piece in reversed(pieces):
+        code = _COMMENT.sub("", piece)
+        declared = {name for names in _DECLARES.findall(code) for name in _WORD.findall(names)}
+        if code.strip() and (not declared or declared & mentioned):
+            needed.append(piece)
+            mentioned.update(_WORD.findall(code))
+    return needed[::-1]
 
 
 class JobRunner:

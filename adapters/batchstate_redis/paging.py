@@ -105,9 +105,9 @@ class Pager:
                 associations += [Association(self._queue, request_id, *pair) for pair in _pairs(flat).items()]
         return associations
 
-    def fields(self, key: bytes, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
-        """Answer about `limit` names of a hash's fields, each once, and the cursor of those that follow."""
-        flat, following = self._within(b"HSCAN", key, cursor, limit)
+    def members(self, key: bytes, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
+        """Answer about `limit` members of a sorted set, each once, and the cursor of those that follow."""
+        flat, following = self._within(b"ZSCAN", key, cursor, limit)
         return list(_pairs(flat)), following
 
     def _within(self, command: bytes, key: bytes, cursor: str | None, limit: int) -> tuple[list[bytes], str | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks import bench_claims, bench_dynamodb, bench_lifecycle, bench_redis
+from tests.benchmarks import bench_claims, bench_dynamodb, bench_lifecycle, bench_redis, bench_redis_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Race]]] = {
     "memory claims": bench_claims.memory,
     "sqlite claims": bench_claims.sqlite,
     "dynamodb lifecycle": bench_dynamodb.dynamodb,
+    "valkey claims": bench_redis_jobs.valkey,
     "valkey lifecycle": bench_redis.valkey,
 }
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from batchstate.storage import Storage
 
-__all__ = ["memory", "sqlite"]
+__all__ = ["JOBS_A_ROUND", "LINES", "ROUNDS", "memory", "sqlite", "work"]
 
 NOW = 1_800_000_000_000
 LINES = (1_000, 10_000, 100_000)
@@ -45,7 +45,7 @@ def memory() -> Iterator[Race]:
             f"memory: claim and settle by {together}",
             JOBS_A_ROUND,
             [
-                Contestant(f"{waiting:,} waiting", lambda _, queue=queue, n=together: _work(queue, n))  # type: ignore[misc]
+                Contestant(f"{waiting:,} waiting", lambda _, queue=queue, n=together: work(queue, n))  # type: ignore[misc]
                 for waiting, queue in zip(LINES, queues, strict=True)
             ],
             rounds=ROUNDS,
@@ -59,7 +59,8 @@ def _filled(store: Storage, waiting: int) -> BatchQueue:
     return queue
 
 
-def _work(queue: BatchQueue, together: int) -> None:
+def work(queue: BatchQueue, together: int) -> None:
+    """Claim so many at a time and settle them as done, a round of jobs in all."""
     for _ in range(JOBS_A_ROUND // together):
         claim = queue.claim(together)
         if claim is None:
@@ -84,7 +85,7 @@ def _against_the_floor(folder: Path, waiting: int, together: int) -> Race:
     result = race(
         f"sqlite: claim and settle by {together}, {waiting:,} waiting",
         JOBS_A_ROUND,
-        [Contestant("floor", by_hand), Contestant("batchstate", lambda _: _work(queue, together))],
+        [Contestant("floor", by_hand), Contestant("batchstate", lambda _: work(queue, together))],
         rounds=ROUNDS,
     )
     floor.close()

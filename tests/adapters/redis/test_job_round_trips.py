@@ -112,7 +112,7 @@ def test_a_whole_claim_is_extended_by_one_write(store: RedisStorage, client: Red
     assert changed["hset"] == 1
 
 
-READING = {"evalsha", "time", "hget", "zscore", "info"}
+READING = {"evalsha", "time", "hget", "hmget", "zscore", "info"}
 
 
 def _calls(client: Redis) -> dict[str, int]:

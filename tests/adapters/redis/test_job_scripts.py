@@ -54,15 +54,30 @@ def test_no_script_reads_the_users_json(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shared_parts_come_first(name: str) -> None:
-    """A script is its shared parts in the order its head names them, then its own text."""
-    text = job_script(name).text.decode()
+def test_shared_pieces_come_first(name: str) -> None:
+    """A script is its own text behind the pieces of its shared parts, each whole and in order, that it needs."""
     own = LUA.joinpath(f"{name}.lua").read_text()
-    uses = re.search(r"^-- uses    (.+)$", own, re.MULTILINE)
-    assert uses
-    parts = [LUA.joinpath("shared", f"{part}.lua").read_text() for part in uses[1].split(", ")]
-    assert text == "\n".join([*parts, own])
-    assert parts[0].startswith("-- What every script on jobs begins with")
+    text = job_script(name).text.decode()
+    assert text.endswith(f"\n\n{own}")
+    pieces = text.removesuffix(own).rstrip("\n").split("\n\n")
+    shared = [
+        piece
+        for part in _uses(name)
+        for piece in LUA.joinpath("shared", f"{part}.lua").read_text().strip().split("\n\n")
+    ]
+    assert pieces == [piece for piece in shared if piece in pieces]
+    assert pieces[0].startswith("-- What every script on jobs begins with")
+    assert any("FORMAT" in piece for piece in pieces)
+
+
+def test_pieces_that_a_script_does_not_need_are_left_out() -> None:
+    """Reading the clock takes no more than the clock, extending looks at no group, and no piece is needed by nobody."""
+    assert len(job_script("read_clock").text) < 2_200
+    assert b"function refresh" not in job_script("extend_claim").text
+    everything = b"".join(job_script(name).text for name in NAMES)
+    for part in SHARED:
+        for piece in LUA.joinpath("shared", part).read_bytes().strip().split(b"\n\n"):
+            assert piece in everything
 
 
 def test_every_shared_part_is_used() -> None:

@@ -18,7 +18,6 @@ end
 local known = fields(HEADS, ids)
 local forgotten_at = call('ZMSCORE', DONE, unpack(ids))
 local answers, added_here = {}, {}
-local from_done, to_payloads = list_of('ZREM', DONE), list_of('HSET', PAYLOADS)
 local numbers = call('HINCRBY', QUEUE, 'added', n) - n
 for n = 1, #ids do
   local at, id = 6 * n - 4, ids[n]
@@ -31,14 +30,14 @@ for n = 1, #ids do
     answers[n] = 1
     added_here[id] = true
     if remembered then
-      later(from_done, id)
+      later(writes('ZREM', 'done'), id)
     end
     local head = {
       claim = '', deliveries = '0', attempts = '0', stalls = '0', order = int(numbers + n), added = int(NOW),
       most = ARGV[at + 3], group = ARGV[at + 2], error = '',
     }
     wait(head, math.max(0, due - NOW))
-    later(to_payloads, id, ARGV[at + 1])
+    later(writes('HSET', 'payloads'), id, ARGV[at + 1])
     refresh(enter(id, head))
   end
 end

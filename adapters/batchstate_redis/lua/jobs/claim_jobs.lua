@@ -28,11 +28,12 @@ local WAITING = '^1\tw\t[^\t]*\t(%d+)\t(%d+\t%d+)\t%-?%d*\t((%d+)\t%-?%d+\t%d+\t
 
 -- Lets a job whose head nobody can read be dead, where it is seen, so that it is not in the others' way.
 local function put_aside(group, id, head, order)
-  enter(id, {
-    place = 'd', claim = '', deliveries = '0', attempts = '0', stalls = '0', when = int(NOW), order = order,
-    added = int(NOW), most = '1', group = group.name,
-    error = 'what was stored of it could not be read: ' .. head:sub(1, 900),
-  })
+  local reason = 'what was stored of it could not be read: ' .. head:sub(1, 900)
+  local numbers = '0\t0\t0\t' .. int(NOW) .. '\t' .. order .. '\t' .. int(NOW) .. '\t1\t'
+  call('HSET', HEADS, id, '1\td\t\t' .. numbers .. group.name .. '\t' .. reason)
+  call('ZADD', JOBS .. 'dead:' .. group.name, order, id)
+  call('ZADD', JOBS .. 'dead', order, id)
+  call('ZADD', JOBS .. 'died', NOW, id)
 end
 
 -- Lets due jobs stand in line, in their old places.
@@ -57,21 +58,24 @@ local function promote(group)
   end
   call('ZREM', key, unpack(due))
   if count > 0 then
+    group.waiting = waiting_in(group) + count / 2
     call('ZADD', JOBS .. 'waiting:' .. group.name, unpack(line))
     call('HSET', HEADS, unpack(texts))
-    group.waiting = group.waiting + count / 2
   end
   group.due = nil
 end
 
 -- Takes up to `most` of a group's oldest out of its line; answers IDs, heads as they are now, payloads.
 local function take(group, most)
-  most = math.min(most, group.ceiling - group.active, group.waiting)
+  most = math.min(most, group.ceiling - group.active, waiting_in(group))
   if most <= 0 then
     return {}
   end
   local key = JOBS .. 'waiting:' .. group.name
-  local ids = call('ZRANGE', key, 0, most - 1)
+  local popped, ids = call('ZPOPMIN', key, most), {}
+  for n = 1, #popped / 2 do
+    ids[n] = popped[2 * n - 1]
+  end
   local heads, payloads = fields(HEADS, ids), fields(PAYLOADS, ids)
   local taken, active, texts, count = {}, {}, {}, 0
   local begin = '1\ta\t' .. claim .. '\t'
@@ -84,15 +88,14 @@ local function take(group, most)
       count = count + 2
       taken[count / 2] = {id, text, payloads[n] or ''}
     elseif heads[n] then
-      put_aside(group, id, heads[n], call('ZSCORE', key, id))
+      put_aside(group, id, heads[n], int(tonumber(popped[2 * n])))
     end
   end
-  call('ZREMRANGEBYRANK', key, 0, #ids - 1)
   group.waiting = group.waiting - #ids
   if #taken > 0 then
     call('ZADD', JOBS .. 'active:' .. group.name, unpack(active))
     call('HSET', HEADS, unpack(texts))
-    group.active = group.active + #taken
+    group.active, group.is_held = group.active + #taken, true
   end
   return taken
 end
@@ -107,26 +110,10 @@ local function take_of(group, most)
   return take(group, most)
 end
 
--- Takes from the group whose turn it is; it goes to the tail.
-local function take_by_turn()
-  for _ = 1, 100 do
-    local name = call('ZRANGE', RING, 0, 0)[1]
-    if not name then
-      return {}, true
-    end
-    local group = group_of(name)
-    local taken = take_of(group, limit)
-    leave_ring(group)
-    refresh(group)
-    if #taken > 0 then
-      return taken, true
-    end
-  end
-  return {}, false
-end
-
--- Takes one job a group in turn; who was served last is last in the ring.
-local function take_across()
+local is_ready = is_ring_ready()
+local taken, is_sure = {}, wanted ~= ''
+if wanted == '*' then
+  -- One job a group in turn; who was served last is last in the ring.
   local names = call('ZRANGE', RING, 0, limit - 1)
   local turns, served = {}, {}
   for n = 1, #names do
@@ -136,7 +123,7 @@ local function take_across()
     end
     group.share = 0
     if is_servable(group) then
-      group.room = math.min(group.waiting, group.ceiling - group.active)
+      group.room = math.min(waiting_in(group), group.ceiling - group.active)
       turns[#turns + 1] = group
     else
       leave_ring(group)
@@ -152,30 +139,43 @@ local function take_across()
       turns[#turns + 1] = group
     end
   end
-  local taken = {}
   for n = 1, count do
     local group = served[n]
     group.taken = group.taken or take(group, group.share)
     group.next = (group.next or 0) + 1
     taken[#taken + 1] = group.taken[group.next]
     if group.next == group.share then
-      leave_ring(group)
-      refresh(group)
+      if is_servable(group) then
+        go_to_tail(group)
+      else
+        leave_ring(group)
+      end
     end
   end
-  return taken, true
-end
-
-local is_ready = is_ring_ready()
-local taken, is_sure
-if wanted == '*' then
-  taken, is_sure = take_across()
 elseif wanted ~= '' then
   local group = group_of(wanted:sub(2))
-  taken, is_sure = take_of(group, limit), true
+  taken = take_of(group, limit)
   refresh(group)
 else
-  taken, is_sure = take_by_turn()
+  -- From the group whose turn it is; it goes to the tail.
+  for _ = 1, 100 do
+    local first = call('ZRANGE', RING, 0, 1, 'WITHSCORES')
+    if not first[1] then
+      is_sure = true
+      break
+    end
+    local group = group_of(first[1])
+    group.turn = first[2]
+    taken = take_of(group, limit)
+    if not is_servable(group) then
+      leave_ring(group)
+    elseif first[3] then -- else it is alone, and stays where it is
+      go_to_tail(group)
+    end
+    if #taken > 0 then
+      break
+    end
+  end
 end
 is_claimable = false
 if #taken == 0 then
@@ -204,8 +204,6 @@ call('SET', ROOT .. 'b:' .. claim, table.concat({
 }, '\n'))
 call('INCR', ROOT .. 'n')
 call('ZADD', ROOT .. 's:' .. ARGV[6], 1, claim)
-write_state(claim, {expires = expires, held = #taken, lost = '0', extended = '0'})
-call('HSET', MADE, claim, ARGV[10] .. '\n' .. table.concat(ids, '\n'))
-call('ZADD', LEASES, expires, claim)
+begin_claim(claim, expires, ARGV[10], ids)
 finish()
 return {now, int(expires), jobs}

@@ -16,7 +16,7 @@ local function count_of(group)
     return 0
   end
   local due = is_due(group) and call('ZCOUNT', JOBS .. 'scheduled:' .. group.name, '-inf', int(NOW)) or 0
-  return math.min(group.waiting + due, group.ceiling - group.active)
+  return math.min(waiting_in(group) + due, group.ceiling - group.active)
 end
 
 local is_ready = is_ring_ready()

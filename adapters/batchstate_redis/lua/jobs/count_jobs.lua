@@ -22,7 +22,6 @@ for n = 1, #names do
     ceilings[n] or '', pauses[n] and '=' .. pauses[n] or '', head and head.added or '',
   }
 end
-local settings = call('HMGET', QUEUE, 'paused', 'ceiling')
 local candidates = call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', ARGV[4], 200)
 local lapsed = 0
 for n = 1, #candidates do
@@ -37,6 +36,6 @@ for n = 1, #candidates do
   lapsed = lapsed + (is_lapsed and 1 or 0)
 end
 return {
-  groups, settings[1] and '=' .. settings[1] or '', settings[2] or '', call('HLEN', CLAIMS), lapsed,
+  groups, settings[2] and '=' .. settings[2] or '', settings[3] or '', call('ZCARD', LEASES), lapsed,
   #candidates == 200 and 1 or 0, int(NOW),
 }

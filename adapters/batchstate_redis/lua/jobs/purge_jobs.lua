@@ -20,8 +20,8 @@ if ARGV[3] ~= '' then
     if head then
       leave(dead[n], head)
     else
-      later(from_died, dead[n])
-      later(from_dead, dead[n])
+      later(writes('ZREM', 'died'), dead[n])
+      later(writes('ZREM', 'dead'), dead[n])
     end
     drop(dead[n])
     gone = gone + 1

@@ -26,7 +26,8 @@ else
   else
     call('HDEL', JOBS .. 'ceilings', group.name)
   end
-  is_claimable = group.waiting > 0
+  is_claimable = waiting_in(group) > 0
+  note_limits()
   refresh(group)
 end
 finish()

@@ -22,6 +22,7 @@ else
   else
     call('HDEL', JOBS .. 'pauses', group.name)
   end
+  note_limits()
   refresh(group)
 end
 finish()

@@ -10,21 +10,22 @@
 -- answer  what became of each (completed, retried, delayed, dead, released, lost), in order, a comma
 --         between; 1 if the claim has ended, by this or before, else 0.
 local claim, keep = ARGV[2], tonumber(ARGV[3])
-local state, live = state_of(claim), is_live(claim)
 local ids, n = {}, 0
 for at = 6, #ARGV, 4 do
   n = n + 1
   ids[n] = ARGV[at]
 end
+local state = state_of(claim)
+local live = is_live(claim, state and state.held <= n)
 local heads, answers, settled, freed = fields(HEADS, ids), {}, {}, 0
-local to_done, forgotten_at = list_of('ZADD', DONE), int(NOW + keep)
+local forgotten_at = int(NOW + keep)
 
 -- Settles by a verdict; answers what became of the job.
 local function settle(id, head, verdict, reason, delay)
   if verdict == 'complete' then
     drop(id)
     if keep > 0 then
-      later(to_done, forgotten_at, id)
+      later(writes('ZADD', 'done'), forgotten_at, id)
     end
     return 'completed'
   end
@@ -67,7 +68,10 @@ for n = 1, #ids do
     local group = leave(id, head)
     freed = freed + (is_held and 1 or 0)
     outcome = settle(id, head, verdict, ARGV[at + 2], tonumber(ARGV[at + 3]))
-    refresh(group)
+    if group.is_changed then
+      refresh(group)
+      group.is_changed = false
+    end
     remember(claim, id, outcome, live)
     settled[id] = outcome
   end

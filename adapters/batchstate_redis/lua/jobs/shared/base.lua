@@ -19,11 +19,12 @@ end
 
 local NOW = read_clock()
 
+local settings = call('HMGET', QUEUE, 'format', 'paused', 'ceiling', 'idle', 'refreshing', 'limits')
+
 -- A newer program that stores jobs in another way says so here, before the first of them.
-local format = call('HGET', QUEUE, 'format')
-if format then
+if settings[1] then
   return redis.error_reply(
-    'FORMAT the jobs of this queue are stored in format ' .. format .. ', and this program reads up to 1')
+    'FORMAT the jobs of this queue are stored in format ' .. settings[1] .. ', and this program reads up to 1')
 end
 
 -- Numbers as they are stored: Lua's own way has 14 digits only.
@@ -65,6 +66,22 @@ local gathered = {}
 local function list_of(command, key)
   local list = {command, key, n = 2}
   gathered[#gathered + 1] = list
+  return list
+end
+
+-- The gathered writes of a command to a key of the queue's own.
+local lists = {}
+local function writes(command, part)
+  local of_part = lists[part]
+  if not of_part then
+    of_part = {}
+    lists[part] = of_part
+  end
+  local list = of_part[command]
+  if not list then
+    list = list_of(command, JOBS .. part)
+    of_part[command] = list
+  end
   return list
 end
 

@@ -4,7 +4,10 @@
 -- were extended by themselves; spaces between. Its make-up is written once: a line of the states that
 -- it ends in when settled and when abandoned and of those that are terminal, tabs between, then a line
 -- a job. Which of them it holds still, their heads say.
-local CLAIMS, MADE, LEASES = JOBS .. 'claims', JOBS .. 'made', JOBS .. 'leases'
+--
+-- Both are fields of one hash: the claim, and the claim with a tab before it, which no name has.
+local CLAIMS, LEASES = JOBS .. 'claims', JOBS .. 'leases'
+local rows = {}
 
 local function state_of(claim)
   local text = call('HGET', CLAIMS, claim)
@@ -15,14 +18,23 @@ local function state_of(claim)
   return {expires = tonumber(expires), held = tonumber(held), lost = lost, extended = extended}
 end
 
+local function text_of(state)
+  return table.concat({int(state.expires), int(state.held), state.lost, state.extended}, ' ')
+end
+
 local function write_state(claim, state)
-  local text = table.concat({int(state.expires), int(state.held), state.lost, state.extended}, ' ')
-  call('HSET', CLAIMS, claim, text)
+  call('HSET', CLAIMS, claim, text_of(state))
+end
+
+local function begin_claim(claim, expires, ending, ids)
+  local state = {expires = expires, held = #ids, lost = '0', extended = '0'}
+  call('HSET', CLAIMS, claim, text_of(state), '\t' .. claim, ending .. '\n' .. table.concat(ids, '\n'))
+  call('ZADD', LEASES, expires, claim)
 end
 
 -- The jobs that a claim was made of, in their order.
 local function members_of(claim)
-  local text = call('HGET', MADE, claim)
+  local text = call('HGET', CLAIMS, '\t' .. claim)
   local ids, n = {}, 0
   if text then
     for id in text:sub(text:find('\n', 1, true) + 1):gmatch('[^\n]+') do
@@ -69,9 +81,14 @@ local function claimed(claim)
   return {row, int(state.expires), jobs}
 end
 
--- Whether the batch's row is there and not retired, so that none of its associations was purged.
-local function is_live(claim)
-  return call('GETRANGE', ROOT .. 'b:' .. claim, 0, 31):match('^1\t%d+\t\t') ~= nil
+-- Whether the batch's row is there and not retired, so that none of its associations was purged. Where
+-- the claim is about to end, all of the row is needed.
+local function is_live(claim, is_ending)
+  local key = ROOT .. 'b:' .. claim
+  if is_ending then
+    rows[claim] = call('GET', key) or ''
+  end
+  return (rows[claim] or call('GETRANGE', key, 0, 31)):match('^1\t%d+\t\t') ~= nil
 end
 
 -- Writes into an association what became of the job, unless it was purged with its batch.
@@ -98,10 +115,7 @@ end
 -- Moves the batch of a claim that holds nothing any more, and its record, and retires it where that is an end.
 local function end_batch(claim, ending, swept, by_and_why, mark)
   local key = ROOT .. 'b:' .. claim
-  local row = call('GET', key)
-  if not row then
-    return
-  end
+  local row = rows[claim] or call('GET', key) or ''
   local version, retired, old_mark, entered, state, earlier, second, attributes, moves = row:match(
     '^1\t(%d+)\t(%-?%d*)\t([^\t]*)\t(%d+)\t%-?%d+\t([^\t\n]*)\t([^\n]*)\n([^\n]*)\n([^\n]*)\n(.*)$')
   if not version or retired ~= '' then
@@ -130,11 +144,7 @@ local function end_batch(claim, ending, swept, by_and_why, mark)
     call('ZADD', ROOT .. 's:' .. to, 'GT', int(at), claim)
   end
   if terminal[to] or to ~= state then
-    local bucket = ROOT .. 's:' .. state
-    local record = call('ZSCORE', bucket, claim)
-    if record and tonumber(record) < at then
-      call('ZREM', bucket, claim)
-    end
+    call('ZREM', ROOT .. 's:' .. state, claim) -- whose version is the row's at most
   end
 end
 
@@ -144,9 +154,8 @@ local function end_if_empty(claim, state, swept, by_and_why, mark)
     write_state(claim, state)
     return false
   end
-  local ending = call('HGET', MADE, claim):match('^[^\n]*')
-  call('HDEL', CLAIMS, claim)
-  call('HDEL', MADE, claim)
+  local ending = call('HGET', CLAIMS, '\t' .. claim):match('^[^\n]*')
+  call('HDEL', CLAIMS, claim, '\t' .. claim)
   call('ZREM', LEASES, claim)
   end_batch(claim, ending, swept, by_and_why, mark)
   return true

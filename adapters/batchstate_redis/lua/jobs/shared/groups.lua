@@ -1,12 +1,11 @@
 -- Groups: what each has, and the ring of those that can be served. Needs base.
 --
--- A group is read once a script, what of it is needed; its numbers are kept up to date as jobs come and
--- go, so that it joins the ring, or leaves it, in the very moment at which a job makes it.
-local settings = call('HMGET', QUEUE, 'paused', 'ceiling', 'idle', 'refreshing')
-local is_paused, is_idle, refreshing = settings[1], settings[3], settings[4]
-local DEFAULT_CEILING = tonumber(settings[2] or nil)
+-- Of a group is read what a script needs, once; its numbers are kept up to date as jobs come and go, so
+-- that it joins the ring, or leaves it, in the very moment at which a job makes it.
+local is_paused, is_idle, refreshing = settings[2], settings[4], settings[5]
+local DEFAULT_CEILING = tonumber(settings[3] or nil)
+local HAS_LIMITS = settings[6] -- whether any group has a ceiling of its own, or is paused
 local RING, ALARMS, GROUPS = JOBS .. 'ring', JOBS .. 'alarms', JOBS .. 'groups'
-local HAS_LIMITS = call('EXISTS', JOBS .. 'ceilings', JOBS .. 'pauses') > 0
 local groups, group_order = {}, {}
 local is_claimable = false
 
@@ -18,13 +17,7 @@ end
 local function group_of(name)
   local group = groups[name]
   if not group then
-    group = {
-      name = name,
-      waiting = call('ZCARD', JOBS .. 'waiting:' .. name),
-      turn = call('ZSCORE', RING, name),
-      ceiling = DEFAULT_CEILING or math.huge,
-      active = 0,
-    }
+    group = {name = name, ceiling = DEFAULT_CEILING or math.huge, active = 0}
     if HAS_LIMITS then
       local own = call('HGET', JOBS .. 'ceilings', name)
       group.has_ceiling = own ~= false
@@ -40,6 +33,14 @@ local function group_of(name)
   return group
 end
 
+-- How many wait; to be asked before the first of them comes or goes.
+local function waiting_in(group)
+  if not group.waiting then
+    group.waiting = call('ZCARD', JOBS .. 'waiting:' .. group.name)
+  end
+  return group.waiting
+end
+
 local function is_due(group)
   if group.due == nil then
     local due = first_due_at(group.name)
@@ -49,24 +50,44 @@ local function is_due(group)
 end
 
 local function is_servable(group)
-  return not group.paused and group.active < group.ceiling and (group.waiting > 0 or is_due(group))
+  return not group.paused and group.active < group.ceiling and (waiting_in(group) > 0 or is_due(group))
+end
+
+local function turn_of(group)
+  if group.turn == nil then
+    group.turn = call('ZSCORE', RING, group.name)
+  end
+  return group.turn
 end
 
 local function leave_ring(group)
-  if group.turn then
+  if turn_of(group) then
     call('ZREM', RING, group.name)
     group.turn = false
   end
+end
+
+local function go_to_tail(group)
+  group.turn = call('HINCRBY', QUEUE, 'turns', 1)
+  call('ZADD', RING, group.turn, group.name)
 end
 
 -- Lets a group join the ring's tail, or leave it.
 local function refresh(group)
   if not is_servable(group) then
     leave_ring(group)
-  elseif not group.turn then
-    group.turn = call('HINCRBY', QUEUE, 'turns', 1)
-    call('ZADD', RING, group.turn, group.name)
+  elseif not turn_of(group) then
+    go_to_tail(group)
     is_claimable = true
+  end
+end
+
+-- Writes down whether any group has a ceiling of its own, or is paused.
+local function note_limits()
+  if call('EXISTS', JOBS .. 'ceilings', JOBS .. 'pauses') > 0 then
+    call('HSET', QUEUE, 'limits', 1)
+  else
+    call('HDEL', QUEUE, 'limits')
   end
 end
 
@@ -142,8 +163,9 @@ local function finish()
     if group.alarm then
       call('ZADD', ALARMS, 'LT', int(group.alarm), name)
     end
-    if group.waiting == 0 and not group.paused and not group.has_ceiling and call('EXISTS',
-      JOBS .. 'active:' .. name, JOBS .. 'scheduled:' .. name, JOBS .. 'dead:' .. name) == 0 then
+    local may_be_empty = (group.waiting or 0) == 0 and not group.is_held and not group.paused and not group.has_ceiling
+    if may_be_empty and call('EXISTS', JOBS .. 'waiting:' .. name, JOBS .. 'active:' .. name,
+      JOBS .. 'scheduled:' .. name, JOBS .. 'dead:' .. name) == 0 then
       call('ZREM', GROUPS, name)
     end
   end

@@ -17,27 +17,24 @@ local function writes_of(group, command, place)
   return list
 end
 
-local write_heads = list_of('HSET', HEADS)
-local drop_heads, drop_payloads = list_of('HDEL', HEADS), list_of('HDEL', PAYLOADS)
-local from_dead, from_died = list_of('ZREM', JOBS .. 'dead'), list_of('ZREM', JOBS .. 'died')
-local to_dead, to_died = list_of('ZADD', JOBS .. 'dead'), list_of('ZADD', JOBS .. 'died')
-
 local function leave(id, head)
   local group = group_of(head.group)
   if head.place == 'a' then
-    group.active = group.active - 1
-    is_claimable = is_claimable or (group.waiting > 0 and group.ceiling < math.huge)
+    if group.ceiling < math.huge then
+      group.active, group.is_changed = group.active - 1, true
+      is_claimable = is_claimable or waiting_in(group) > 0
+    end
     later(writes_of(group, 'ZREM', 'active:'), id)
   elseif head.place == 'w' then
-    group.waiting = group.waiting - 1
+    group.waiting, group.is_changed = waiting_in(group) - 1, true
     later(writes_of(group, 'ZREM', 'waiting:'), id)
   elseif head.place == 's' then
     call('ZREM', JOBS .. 'scheduled:' .. head.group, filed(id, head))
-    group.due = nil
+    group.due, group.is_changed = nil, true
   else
     later(writes_of(group, 'ZREM', 'dead:'), id)
-    later(from_dead, id)
-    later(from_died, id)
+    later(writes('ZREM', 'dead'), id)
+    later(writes('ZREM', 'died'), id)
   end
   return group
 end
@@ -46,7 +43,7 @@ end
 local function enter(id, head)
   local group = group_of(head.group)
   if head.place == 'w' then
-    group.waiting = group.waiting + 1
+    group.waiting, group.is_changed = waiting_in(group) + 1, true
     is_claimable = true
     later(writes_of(group, 'ZADD', 'waiting:'), head.order, id)
   elseif head.place == 's' then
@@ -54,21 +51,21 @@ local function enter(id, head)
     later(writes_of(group, 'ZADD', 'scheduled:'), head.when, filed(id, head))
     group.alarm = math.min(group.alarm or due, due)
     if due <= NOW then
-      group.due = true
+      group.due, group.is_changed = true, true
     end
   else
     later(writes_of(group, 'ZADD', 'dead:'), head.order, id)
-    later(to_dead, head.order, id)
-    later(to_died, head.when, id)
+    later(writes('ZADD', 'dead'), head.order, id)
+    later(writes('ZADD', 'died'), head.when, id)
   end
   group.is_entered = true
-  later(write_heads, id, written(head))
+  later(writes('HSET', 'heads'), id, written(head))
   return group
 end
 
 local function drop(id)
-  later(drop_heads, id)
-  later(drop_payloads, id)
+  later(writes('HDEL', 'heads'), id)
+  later(writes('HDEL', 'payloads'), id)
 end
 
 local function die(head, reason)
