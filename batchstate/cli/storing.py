@@ -1,4 +1,4 @@
-"""Commands for stores: `storage init` and `storage info`."""
+"""Commands for stores: `storage init`, `storage info` and `storage copy`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from batchstate import InvalidValueError, open_storage
+from batchstate.cli.copying import copy
 from batchstate.cli.output import complain, out, print_json, say
 from batchstate.cli.settings import JsonOption, UrlOption, target
 from batchstate.provisioning import Described, Provisioned, adapter_of
@@ -21,7 +22,7 @@ PROBE = "-"
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     storage = typer.Typer(no_args_is_help=True, help="Make a store ready, and look at it.")
-    for command in (init, info):
+    for command in (init, info, copy):
         storage.command(command.__name__)(command)
     app.add_typer(storage, name="storage", rich_help_panel="Stores")
 

@@ -53,6 +53,7 @@ WRITES = frozenset(
         "move_batches",
         "put_associations",
         "put_records",
+        "restore_jobs",
         "update_batches",
         *JOB_WRITES,
     }
