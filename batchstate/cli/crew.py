@@ -8,18 +8,20 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from batchstate import BatchStateError, HandlerContractError, InvalidValueError
-from batchstate.cli.output import complain, errors
+from batchstate import BatchStateError, InvalidValueError, StorageUnavailableError
+from batchstate.cli.output import complain
+from batchstate.cli.safe import many
+from batchstate.cli.tally import ENDS, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
     from batchstate import Claim, Settlement
@@ -32,6 +34,9 @@ GRACE_RAN_OUT = 4
 
 BROKEN = 1
 """The exit code where the handler broke its contract, or a worker could not work."""
+
+UNREACHABLE = 3
+"""The exit code where the store could not be reached for longer than a worker waits."""
 
 
 @frozen
@@ -67,52 +72,76 @@ class Crew:
         self._size = size
         self._grace = grace
         self._context = multiprocessing.get_context("spawn")
-        self._ending = False
+        self._told_to_end = 0
+        self._working: dict[BaseProcess, Connection] = {}
+        self._codes: list[int] = []
+        self._tally = Tally()
 
     def run(self) -> int:
         """Work until the end; answer the exit code."""
-        with self._signals():
-            working = [self._start() for _ in range(self._size)]
-            codes: list[int] = []
-            while working and not self._ending:
-                wait([process.sentinel for process in working], timeout=0.2)
-                for process in [process for process in working if process.exitcode is not None]:
-                    working.remove(process)
-                    code = process.exitcode or 0
-                    if code < 0 and not self._ending:  # killed from outside: its jobs come back, and so does a worker
-                        errors.print(f"worker {process.pid} was killed by signal {-code}; another takes its place")
-                        working.append(self._start())
-                    else:
-                        codes.append(code)
-            return self._drain(working, codes)
+        with self._signals(), self._tally:
+            for _ in range(self._size):
+                self._start()
+            while self._working and not self._told_to_end:
+                self._look_after()
+            if self._working:
+                self._tally.says(f"finishing what is in hand, for up to {self._grace:g} s; once more ends it at once")
+            return self._drain()
 
-    def _start(self) -> BaseProcess:
-        process = self._context.Process(target=_work, args=(self._task,))
+    def _start(self) -> None:
+        """Start a worker, with a pipe of its own: a lock that is shared would be lost with whoever is killed."""
+        ours, theirs = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=_work, args=(self._task, theirs))
         process.start()
-        return process
+        theirs.close()
+        self._working[process] = ours
 
-    def _drain(self, working: list[BaseProcess], codes: list[int]) -> int:
+    def _look_after(self) -> None:
+        """Wait for a moment; count what the workers report, and see who has ended."""
+        wait([*self._working.values(), *(process.sentinel for process in self._working)], timeout=0.2)
+        for process, reports in list(self._working.items()):
+            ended = process.exitcode is not None
+            self._count(process, reports)
+            if not ended:
+                continue
+            del self._working[process]
+            reports.close()
+            code = process.exitcode or 0
+            if code < 0 and not self._told_to_end:  # killed from outside: its jobs come back, and so does a worker
+                self._tally.says(f"worker {process.pid} was killed by signal {-code}; another takes its place")
+                self._start()
+            else:
+                self._codes.append(code)
+
+    def _count(self, process: BaseProcess, reports: Connection) -> None:
+        try:
+            while reports.poll():
+                size, ends = reports.recv()
+                self._tally.count(process.pid or 0, size, ends)
+        except (EOFError, OSError):
+            pass  # it has ended, perhaps in the middle of a report
+
+    def _drain(self) -> int:
         """Let the workers finish what they have in hand, for as long as the grace lasts."""
-        for process in working:
+        for process in self._working:
             process.terminate()
         end = time.monotonic() + self._grace
-        for process in working:
-            process.join(max(0.0, end - time.monotonic()))
-        late = [process for process in working if process.exitcode is None]
+        while self._working and time.monotonic() < end and self._told_to_end <= 1:
+            self._look_after()
+        late = list(self._working)
         for process in late:
             process.kill()
             process.join()
         if late:
-            errors.print(
-                f"{len(late)} workers did not finish within the grace; their jobs come back when the leases lapse"
-            )
+            workers = many(len(late), "worker")
+            self._tally.says(f"{workers} did not finish within the grace; their jobs come back when the leases lapse")
             return GRACE_RAN_OUT
-        return max([*codes, *(process.exitcode or 0 for process in working)], default=0)
+        return max((code for code in self._codes if code > 0), default=0)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
         def end(*_: object) -> None:
-            self._ending = True
+            self._told_to_end += 1
 
         before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
@@ -149,17 +178,13 @@ def load_handler(name: str) -> Callable[..., Any]:
     return found
 
 
-def _work(task: Task) -> None:
+def _work(task: Task, reports: Connection) -> None:
     """Run a consumer until SIGTERM, or in a burst; what a worker process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group, and the parent drains
-    totals: Counter[str] = Counter()
 
     def told(claim: Claim, settlement: Settlement) -> None:
-        totals.update(
-            {name: len(getattr(settlement, name)) for name in ("completed", "retried", "delayed", "dead", "lost")}
-        )
-        said = ", ".join(f"{count:,} {name}" for name, count in totals.items() if count)
-        errors.print(f"worker {os.getpid()}: a claim of {len(claim)}; so far {said}")
+        with suppress(OSError):  # the parent has gone; what is in hand is finished all the same
+            reports.send((len(claim), {name: len(getattr(settlement, name)) for name in ENDS}))
 
     try:
         function = load_handler(task.handler)
@@ -171,9 +196,6 @@ def _work(task: Task) -> None:
                 **task.options,
             )
             consumer.run(burst=task.burst)
-    except HandlerContractError as error:
-        complain(str(error))
-        sys.exit(BROKEN)
     except BatchStateError as error:
         complain(str(error))
-        sys.exit(BROKEN)
+        sys.exit(UNREACHABLE if isinstance(error, StorageUnavailableError) else BROKEN)

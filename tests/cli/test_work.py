@@ -1,0 +1,162 @@
+"""`work` and `add` as they are run: by a supervisor that sends signals, and by a person at a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pexpect
+import pytest
+
+from batchstate import open_queue
+from tests.cli.terminal import COMMAND, Command, environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HANDLER = """
+import os, time
+from pathlib import Path
+
+def handle(job):
+    Path(f"begun-{job.deliveries}").write_text(str(os.getpid()))
+    while not Path("go").exists():
+        time.sleep(0.02)
+"""
+PATIENCE = 60
+"""How many seconds a test waits for what must happen, on a slow machine."""
+
+
+@pytest.fixture
+def busy(sqlite: Command) -> Command:
+    """A queue with one job, whose handler tells that it has begun and ends when it is allowed to."""
+    (sqlite.folder / "app.py").write_text(HANDLER, encoding="utf-8")
+    with open_queue("q", sqlite.url) as queue:
+        queue.add("a")
+    return sqlite
+
+
+def work(on: Command, *words: str) -> subprocess.Popen[str]:
+    """Start workers without a terminal."""
+    return subprocess.Popen(
+        [*COMMAND, "work", "app:handle", "-q", "q", *words],
+        env=environment(BATCHSTATE_URL=on.url),
+        cwd=on.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def at_terminal(on: Command, *words: str) -> pexpect.spawn[str]:
+    """Start the command in a pseudo-terminal of 80 columns."""
+    given = environment(BATCHSTATE_URL=on.url, TERM="xterm-256color", COLUMNS="80")
+    given.pop("NO_COLOR", None)
+    return pexpect.spawn(
+        COMMAND[0],
+        [*COMMAND[1:], *words],
+        env=given,
+        cwd=str(on.folder),
+        encoding="utf-8",
+        dimensions=(24, 80),
+        timeout=PATIENCE,
+    )
+
+
+def wait_for(path: Path) -> str:
+    """Answer what a file holds, as soon as it holds something."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if path.exists() and (text := path.read_text(encoding="utf-8")):
+            return text
+        time.sleep(0.02)
+    pytest.fail(f"there is no {path.name}")
+
+
+def counts(on: Command) -> tuple[int, int, int]:
+    """Answer how many jobs wait, are held and are dead."""
+    with open_queue("q", on.url) as queue:
+        there = queue.counts()
+        return there.waiting, there.active, there.dead
+
+
+def test_sigterm_lets_the_jobs_in_hand_be_finished(busy: Command) -> None:
+    """SIGTERM ends `work` with 0 when what is in hand is finished; elsewhere than on a terminal it prints lines."""
+    with work(busy) as running:
+        wait_for(busy.folder / "begun-1")
+        running.send_signal(signal.SIGTERM)
+        (busy.folder / "go").touch()
+        said, _ = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 0, said
+    assert "finishing what is in hand" in said
+    assert "a claim of 1 job; so far 1 completed" in said
+    assert "\x1b" not in said
+    assert counts(busy) == (0, 0, 0)
+
+
+def test_a_grace_that_runs_out_leaves_the_jobs_to_their_leases(busy: Command) -> None:
+    """Where the grace is too short `work` ends with 4, and the job is held until its lease lapses."""
+    with work(busy, "--grace", "300ms") as running:
+        wait_for(busy.folder / "begun-1")
+        running.send_signal(signal.SIGTERM)
+        said, _ = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 4, said
+    assert "1 worker did not finish within the grace" in said
+    assert counts(busy) == (0, 1, 0)
+
+
+def test_a_killed_worker_is_replaced_and_its_job_comes_back(busy: Command) -> None:
+    """A worker killed with SIGKILL is replaced; its job is delivered again when the lease has lapsed."""
+    with work(busy, "--lease", "2s") as running:
+        os.kill(int(wait_for(busy.folder / "begun-1")), signal.SIGKILL)
+        wait_for(busy.folder / "begun-2")
+        running.send_signal(signal.SIGTERM)
+        (busy.folder / "go").touch()
+        said, _ = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 0, said
+    assert "was killed by signal 9; another takes its place" in said
+    assert counts(busy) == (0, 0, 0)
+
+
+def test_ctrl_c_at_a_terminal_drains_and_again_ends_at_once(busy: Command) -> None:
+    """Ctrl-C lets what is in hand be finished, beside a live line; Ctrl-C once more leaves it to its lease."""
+    running = at_terminal(busy, "work", "app:handle", "-q", "q")
+    running.expect("0 jobs/s")
+    wait_for(busy.folder / "begun-1")
+    running.sendintr()
+    running.expect("finishing what is in hand")
+    running.sendintr()
+    running.expect("did not finish")
+    running.expect(pexpect.EOF)
+    running.close()
+    assert running.exitstatus == 4
+    assert counts(busy) == (0, 1, 0)
+
+
+@pytest.fixture
+def many_lines(sqlite: Command) -> Command:
+    """A file of 20,000 jobs."""
+    lines = (json.dumps({"id": f"job-{number}", "payload": {"n": number}}) for number in range(20_000))
+    (sqlite.folder / "jobs.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return sqlite
+
+
+def test_adding_shows_how_far_it_is_and_goes_on_where_it_stopped(many_lines: Command) -> None:
+    """On a terminal `add` shows how much of the file is done, and how fast; stopped and run again, it adds the rest."""
+    running = at_terminal(many_lines, "add", "jobs.jsonl", "-q", "q")
+    running.expect(r"[1-9][\d,]*/20,?000")
+    running.expect(r"/s")
+    running.sendintr()
+    running.expect(pexpect.EOF)
+    running.close()
+    assert "Traceback" not in (running.before or "")
+    before, _, _ = counts(many_lines)
+    said = many_lines("add", "jobs.jsonl", "-q", "q", "--json")
+    assert said.code == 0, said.err
+    assert said.json == {"added": 20_000 - before, "duplicates": before, "refused": []}
+    assert counts(many_lines)[0] == 20_000
