@@ -107,7 +107,7 @@ def _mend(chosen: Target, name: str, fault: Fault) -> bool:
 def _progress() -> Progress:
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         console=errors,
         transient=True,
         disable=not errors.is_terminal,

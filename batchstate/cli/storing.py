@@ -33,6 +33,7 @@ def init(
     form: Annotated[
         Literal["cloudformation", "iam"] | None, typer.Option("--print", help="DynamoDB: print it, and do nothing.")
     ] = None,
+    json: JsonOption = False,
 ) -> None:
     """Create what a store needs; again, it changes nothing and says what is wrong, if anything is.
 
@@ -47,12 +48,16 @@ def init(
             raise InvalidValueError(msg)
         out.file.write(adapter.template(parsed, form) + "\n")
         return
+    did: list[str] = []
     if isinstance(adapter, Provisioned):
-        for line in adapter.provision(parsed, recovery=recovery):
-            say(line)
+        did = list(adapter.provision(parsed, recovery=recovery))
     else:
         open_storage(chosen, queue=PROBE).close()
-    say(f"{parsed} is ready")
+    if json:
+        print_json({"store": str(parsed), "did": did})
+        return
+    for line in (*did, f"{parsed} is ready"):
+        say(line)
 
 
 def info(url: UrlOption = None, json: JsonOption = False) -> None:
