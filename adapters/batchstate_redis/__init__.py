@@ -12,8 +12,8 @@ The layout, with `batchstate` for the prefix and `{q}` for the queue, percent-en
 and for the queue's jobs
 
     batchstate:{q}:j:queue              hash          pause, default ceiling, counters, whether somebody waits for work
-    batchstate:{q}:j:heads              hash          job to what changes of it, see `job_rows`: the truth of its place
-    batchstate:{q}:j:payloads           hash          job to its payload
+    batchstate:{q}:j:jobs               hash          job to what changes of it, see `job_rows`: the truth of its place;
+                                                      and with a tab before it to its payload
     batchstate:{q}:j:waiting:<group>    sorted set    jobs by order
     batchstate:{q}:j:active:<group>     sorted set    jobs by order
     batchstate:{q}:j:scheduled:<group>  sorted set    order and job, by due time

@@ -229,7 +229,7 @@ class RedisStorage(RedisJobs):
 
     def _is_in_use(self, keys: Keys) -> bool:
         """Answer whether a queue has a batch or a job; the count of batches is there while there are some."""
-        return int(self._runner.execute("EXISTS", keys.count, keys.job_part("heads"))) > 0
+        return int(self._runner.execute("EXISTS", keys.count, keys.job_part("jobs"))) > 0
 
     def scan(self, kind: Kind, cursor: str | None = None, *, limit: int = 500) -> Page[object]:
         if kind == "batches":

@@ -190,8 +190,9 @@ def check_agreement(client: Redis | RedisCluster, prefix: str, queue: str = "q")
         return keys.job_part(name).decode()
 
     direct: Any = client
-    heads = {name.decode(): text.decode().split("\t") for name, text in direct.hgetall(part("heads")).items()}
-    assert {name.decode() for name in direct.hkeys(part("payloads"))} == set(heads)
+    jobs = direct.hgetall(part("jobs"))
+    heads = {name.decode(): text.decode().split("\t") for name, text in jobs.items() if name[:1] != b"\t"}
+    assert {name[1:].decode() for name in jobs if name[:1] == b"\t"} == set(heads)
     groups = {name.decode() for name in direct.zrange(part("groups"), 0, -1)}
     found: dict[str, list[tuple[str, str]]] = {name: [] for name in heads}
     for group in groups | {head[10] for head in heads.values()}:
@@ -208,6 +209,8 @@ def check_agreement(client: Redis | RedisCluster, prefix: str, queue: str = "q")
     for name, head in heads.items():
         assert found[name] == [(PLACES[head[1]], head[10])], name
         assert head[10] in groups
+    scheduled = sum(head[1] == "s" for head in heads.values())
+    assert int(direct.hget(part("queue"), "scheduled") or 0) == scheduled
     dead = {name for name, head in heads.items() if head[1] == "d"}
     assert {name.decode() for name in direct.zrange(part("dead"), 0, -1)} == dead
     assert {name.decode() for name in direct.zrange(part("died"), 0, -1)} == dead

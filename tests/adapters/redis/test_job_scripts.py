@@ -232,7 +232,7 @@ def test_a_job_whose_head_cannot_be_read_is_put_aside(store: RedisStorage, clien
     """A job that somebody spoilt is dead, where it is seen and can be removed, and those behind it are served."""
     added(store, "abc")
     store.add_jobs([NewJob("d", "1", delay=1)])
-    heads = Keys(prefix, "q").job_part("heads").decode()
+    heads = Keys(prefix, "q").job_part("jobs").decode()
     client.hset(heads, "a", "1\tw\tnonsense")
     client.hset(heads, "d", "")
     time.sleep(0.01)
@@ -249,7 +249,7 @@ def test_a_job_whose_head_cannot_be_read_is_put_aside(store: RedisStorage, clien
 def test_a_job_whose_payload_cannot_be_read_is_put_aside(store: RedisStorage, client: Redis, prefix: str) -> None:
     """A job whose payload is no JSON is dead, and costs its neighbours in the claim nothing."""
     added(store, "abc")
-    client.hset(Keys(prefix, "q").job_part("payloads").decode(), "b", b"\xff{")
+    client.hset(Keys(prefix, "q").job_part("jobs").decode(), "\tb", b"\xff{")
 
     claim = taken(store)
 
@@ -266,13 +266,13 @@ def test_jobs_of_a_newer_program_are_left_to_it(store: RedisStorage, client: Red
     """Where a newer program stores jobs in another way, every call says so and changes nothing."""
     added(store, "a")
     client.hset(Keys(prefix, "q").jobs.decode(), "format", 2)
-    before = client.hgetall(Keys(prefix, "q").job_part("heads").decode())
+    before = client.hgetall(Keys(prefix, "q").job_part("jobs").decode())
 
     with pytest.raises(UnsupportedFormatError, match="format 2"):
         store.add_jobs([NewJob("b", "1")])
     with pytest.raises(UnsupportedFormatError, match="upgrade batchstate"):
         taken(store)
-    assert client.hgetall(Keys(prefix, "q").job_part("heads").decode()) == before
+    assert client.hgetall(Keys(prefix, "q").job_part("jobs").decode()) == before
 
 
 GROUPS = ("", "g", "h", "i")

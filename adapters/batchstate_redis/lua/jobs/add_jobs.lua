@@ -37,7 +37,7 @@ for n = 1, #ids do
       most = ARGV[at + 3], group = ARGV[at + 2], error = '',
     }
     wait(head, math.max(0, due - NOW))
-    later(writes('HSET', 'payloads'), id, ARGV[at + 1])
+    later(writes('HSET', 'jobs'), payload_of(id), ARGV[at + 1])
     refresh(enter(id, head))
   end
 end

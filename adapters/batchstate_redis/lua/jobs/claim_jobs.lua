@@ -57,6 +57,7 @@ local function promote(group)
     end
   end
   call('ZREM', key, unpack(due))
+  scheduled_change = scheduled_change - #due
   if count > 0 then
     group.waiting = waiting_in(group) + count / 2
     call('ZADD', JOBS .. 'waiting:' .. group.name, unpack(line))
@@ -73,25 +74,27 @@ local function take(group, most)
   end
   local key = JOBS .. 'waiting:' .. group.name
   local popped, ids = call('ZPOPMIN', key, most), {}
-  for n = 1, #popped / 2 do
+  local total = #popped / 2
+  for n = 1, total do
     ids[n] = popped[2 * n - 1]
+    ids[total + n] = payload_of(ids[n])
   end
-  local heads, payloads = fields(HEADS, ids), fields(PAYLOADS, ids)
+  local heads = fields(HEADS, ids)
   local taken, active, texts, count = {}, {}, {}, 0
   local begin = '1\ta\t' .. claim .. '\t'
-  for n = 1, #ids do
+  for n = 1, total do
     local id, deliveries, failures, rest, order = ids[n], (heads[n] or ''):match(WAITING)
     if deliveries then
       local text = begin .. int(deliveries + 1) .. '\t' .. failures .. '\t\t' .. rest
       active[count + 1], active[count + 2] = order, id
       texts[count + 1], texts[count + 2] = id, text
       count = count + 2
-      taken[count / 2] = {id, text, payloads[n] or ''}
+      taken[count / 2] = {id, text, heads[total + n] or ''}
     elseif heads[n] then
       put_aside(group, id, heads[n], int(tonumber(popped[2 * n])))
     end
   end
-  group.waiting = group.waiting - #ids
+  group.waiting = group.waiting - total
   if #taken > 0 then
     call('ZADD', JOBS .. 'active:' .. group.name, unpack(active))
     call('HSET', HEADS, unpack(texts))
@@ -110,7 +113,7 @@ local function take_of(group, most)
   return take(group, most)
 end
 
-local is_ready = is_ring_ready()
+local is_ready = wanted:sub(1, 1) == '=' or is_ring_ready()
 local taken, is_sure = {}, wanted ~= ''
 if wanted == '*' then
   -- One job a group in turn; who was served last is last in the ring.

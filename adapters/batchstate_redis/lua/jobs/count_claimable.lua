@@ -4,7 +4,7 @@
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2: how far to count; 3: "=" and the group, or "" for whose turn it is, or "*" for one
 --         job a group.
--- answer  how many; or -1 where the groups that fell due are too many for one step, so call again.
+-- answer  how many; or -1 where there are too many groups to look at for one step, so call again.
 local limit, wanted = tonumber(ARGV[2]), ARGV[3]
 if is_paused then
   note_idle()
@@ -19,22 +19,42 @@ local function count_of(group)
   return math.min(waiting_in(group) + due, group.ceiling - group.active)
 end
 
-local is_ready = is_ring_ready()
-local count = 0
+-- The groups in turn: those in the ring, then those that fell due since, by due time. Counting moves none.
+local function groups_in_turn()
+  local names = call('ZRANGE', RING, 0, 99)
+  local due = HAS_SCHEDULED and call('ZRANGEBYSCORE', ALARMS, '-inf', int(NOW), 'LIMIT', 0, 100) or {}
+  local found = {}
+  for n = 1, #names do
+    found[n] = group_of(names[n])
+    found[n].is_seen = true
+  end
+  for n = 1, #due do
+    local group = group_of(due[n])
+    if not group.is_seen and is_due(group) then
+      found[#found + 1] = group
+    end
+  end
+  return found, #due == 100
+end
+
+local count, is_more = 0, false
 if wanted ~= '' and wanted ~= '*' then
   count = count_of(group_of(wanted:sub(2)))
 else
-  local names = call('ZRANGE', RING, 0, 99)
-  for n = 1, #names do
-    count = count + count_of(group_of(names[n]))
+  local in_turn
+  in_turn, is_more = groups_in_turn()
+  for n = 1, #in_turn do
+    count = count + count_of(in_turn[n])
     if count >= limit or (count > 0 and wanted == '') then
       break
     end
   end
 end
-is_claimable = false
-finish()
-if count == 0 and not is_ready then
+if count == 0 and (is_more or refreshing) then
+  -- Too many that cannot be served stand before those that can: let them be looked at once and for all.
+  is_ring_ready()
+  is_claimable = false
+  finish()
   return -1
 end
 if count < limit then

@@ -15,7 +15,7 @@ local groups = {}
 for n = 1, #names do
   local name = names[n]
   local first = call('ZRANGE', JOBS .. 'waiting:' .. name, 0, 0)[1]
-  local head = first and parsed(call('HGET', JOBS .. 'heads', first))
+  local head = first and parsed(call('HGET', JOBS .. 'jobs', first))
   groups[n] = {
     name, call('ZCARD', JOBS .. 'waiting:' .. name), call('ZCARD', JOBS .. 'active:' .. name),
     call('ZCARD', JOBS .. 'scheduled:' .. name), call('ZCARD', JOBS .. 'dead:' .. name),

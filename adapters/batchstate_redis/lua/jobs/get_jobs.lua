@@ -8,15 +8,19 @@ local ids = {}
 for n = 2, #ARGV do
   ids[n - 1] = ARGV[n]
 end
-local heads, payloads = fields(JOBS .. 'heads', ids), fields(JOBS .. 'payloads', ids)
+local total = #ids
+for n = 1, total do
+  ids[total + n] = payload_of(ids[n])
+end
+local heads = fields(JOBS .. 'jobs', ids)
 local answers, states = {}, {}
-for n = 1, #ids do
+for n = 1, total do
   local claim = heads[n] and heads[n]:match('^1\ta\t([^\t]*)\t')
   if claim and states[claim] == nil then
     local state = state_of(claim)
     states[claim] = state and int(state.expires) or ''
   end
-  answers[3 * n - 2], answers[3 * n - 1] = heads[n] or '', payloads[n] or ''
+  answers[3 * n - 2], answers[3 * n - 1] = heads[n] or '', heads[total + n] or ''
   answers[3 * n] = claim and states[claim] or ''
 end
 return answers

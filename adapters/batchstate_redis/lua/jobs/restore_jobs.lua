@@ -12,7 +12,6 @@ end
 local known = fields(HEADS, ids)
 local forgotten_at = call('ZMSCORE', DONE, unpack(ids))
 local answers, inserted = {}, {}
-local from_done, to_payloads = list_of('ZREM', DONE), list_of('HSET', PAYLOADS)
 local stored = tonumber(call('HGET', QUEUE, 'added') or 0)
 local highest = stored
 for n = 1, #ids do
@@ -24,11 +23,11 @@ for n = 1, #ids do
     answers[n] = 1
     inserted[id] = true
     if remembered then
-      later(from_done, id)
+      later(writes('ZREM', 'done'), id)
     end
     local head = parsed(ARGV[at + 2])
     highest = math.max(highest, tonumber(head.order))
-    later(to_payloads, id, ARGV[at + 1])
+    later(writes('HSET', 'jobs'), payload_of(id), ARGV[at + 1])
     refresh(enter(id, head))
   end
 end

@@ -15,7 +15,7 @@ for at = 6, #ARGV, 4 do
   n = n + 1
   ids[n] = ARGV[at]
 end
-local state = state_of(claim)
+local state = state_of(claim, true)
 local live = is_live(claim, state and state.held <= n)
 local heads, answers, settled, freed = fields(HEADS, ids), {}, {}, 0
 local forgotten_at = int(NOW + keep)

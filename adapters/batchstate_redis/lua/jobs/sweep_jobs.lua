@@ -17,6 +17,7 @@ if known and known:sub(1, #ARGV[8]) == ARGV[8] then
 end
 local limit, most, horizon, reason = tonumber(ARGV[2]), tonumber(ARGV[3]), NOW - tonumber(ARGV[4]), ARGV[7]
 local returned, dead, ended, room, rest, looked = {}, {}, {}, limit, '', 0
+local concerned = {}
 
 local function sweep(claim, id, head, live)
   local group = leave(id, head)
@@ -29,7 +30,7 @@ local function sweep(claim, id, head, live)
     returned[#returned + 1] = id
   end
   enter(id, head)
-  refresh(group)
+  concerned[group.name] = true
   remember(claim, id, 'swept', live)
 end
 
@@ -78,7 +79,7 @@ while rest == '' do
     break
   end
   looked = looked + 5
-  local state = state_of(first)
+  local state = state_of(first, true)
   if not state then
     call('ZREM', LEASES, first)
   elseif state.expires > horizon then
@@ -86,6 +87,15 @@ while rest == '' do
   else
     sweep_claim(first, state)
   end
+end
+-- Groups that a sweep brings jobs back to join by name.
+local names = {}
+for name in pairs(concerned) do
+  names[#names + 1] = name
+end
+table.sort(names, is_before)
+for n = 1, #names do
+  refresh(group_of(names[n]))
 end
 finish()
 local answer = table.concat({

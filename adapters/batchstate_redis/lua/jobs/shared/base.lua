@@ -19,7 +19,7 @@ end
 
 local NOW = read_clock()
 
-local settings = call('HMGET', QUEUE, 'format', 'paused', 'ceiling', 'idle', 'refreshing', 'limits')
+local settings = call('HMGET', QUEUE, 'format', 'paused', 'ceiling', 'idle', 'refreshing', 'limits', 'scheduled')
 
 -- A newer program that stores jobs in another way says so here, before the first of them.
 if settings[1] then
@@ -51,6 +51,11 @@ local function parsed(text)
     place = place, claim = claim, deliveries = deliveries, attempts = attempts, stalls = stalls, when = when,
     order = order, added = added, most = most, group = group, error = err,
   }
+end
+
+-- The field in which the job's payload is, beside its head; no name has a tab.
+local function payload_of(id)
+  return '\t' .. id
 end
 
 local function written(head)

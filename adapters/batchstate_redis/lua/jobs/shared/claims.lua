@@ -7,10 +7,17 @@
 --
 -- Both are fields of one hash: the claim, and the claim with a tab before it, which no name has.
 local CLAIMS, LEASES = JOBS .. 'claims', JOBS .. 'leases'
-local rows = {}
+local rows, made = {}, {}
 
-local function state_of(claim)
-  local text = call('HGET', CLAIMS, claim)
+-- Answers the state, or nil; with `whole` it reads the make-up along with it.
+local function state_of(claim, whole)
+  local text
+  if whole then
+    local both = call('HMGET', CLAIMS, claim, '\t' .. claim)
+    text, made[claim] = both[1], both[2]
+  else
+    text = call('HGET', CLAIMS, claim)
+  end
   if not text then
     return nil
   end
@@ -34,7 +41,7 @@ end
 
 -- The jobs that a claim was made of, in their order.
 local function members_of(claim)
-  local text = call('HGET', CLAIMS, '\t' .. claim)
+  local text = made[claim] or call('HGET', CLAIMS, '\t' .. claim)
   local ids, n = {}, 0
   if text then
     for id in text:sub(text:find('\n', 1, true) + 1):gmatch('[^\n]+') do
@@ -48,7 +55,7 @@ end
 -- Calls `visit` with each held job's ID and head, in their order, until it answers false.
 local function each_held(claim, visit)
   local ids = members_of(claim)
-  local heads = fields(JOBS .. 'heads', ids)
+  local heads = fields(JOBS .. 'jobs', ids)
   for n = 1, #ids do
     local head = parsed(heads[n])
     if head and head.place == 'a' and head.claim == claim and visit(ids[n], head) == false then
@@ -69,12 +76,12 @@ local function claimed(claim)
   end
   local ids, jobs = {}, {}
   each_held(claim, function(id, head)
-    ids[#ids + 1] = id
+    ids[#ids + 1] = payload_of(id)
     jobs[#jobs + 1] = id
     jobs[#jobs + 1] = written(head)
     jobs[#jobs + 1] = ''
   end)
-  local payloads = fields(JOBS .. 'payloads', ids)
+  local payloads = fields(JOBS .. 'jobs', ids)
   for n = 1, #ids do
     jobs[3 * n] = payloads[n]
   end
@@ -154,7 +161,7 @@ local function end_if_empty(claim, state, swept, by_and_why, mark)
     write_state(claim, state)
     return false
   end
-  local ending = call('HGET', CLAIMS, '\t' .. claim):match('^[^\n]*')
+  local ending = (made[claim] or call('HGET', CLAIMS, '\t' .. claim)):match('^[^\n]*')
   call('HDEL', CLAIMS, claim, '\t' .. claim)
   call('ZREM', LEASES, claim)
   end_batch(claim, ending, swept, by_and_why, mark)

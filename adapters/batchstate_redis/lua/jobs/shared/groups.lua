@@ -5,9 +5,11 @@
 local is_paused, is_idle, refreshing = settings[2], settings[4], settings[5]
 local DEFAULT_CEILING = tonumber(settings[3] or nil)
 local HAS_LIMITS = settings[6] -- whether any group has a ceiling of its own, or is paused
+local HAS_SCHEDULED = (tonumber(settings[7] or nil) or 0) > 0
 local RING, ALARMS, GROUPS = JOBS .. 'ring', JOBS .. 'alarms', JOBS .. 'groups'
 local groups, group_order = {}, {}
 local is_claimable = false
+local scheduled_change = 0
 
 local function first_due_at(name)
   local first = call('ZRANGE', JOBS .. 'scheduled:' .. name, 0, 0, 'WITHSCORES')
@@ -43,8 +45,8 @@ end
 
 local function is_due(group)
   if group.due == nil then
-    local due = first_due_at(group.name)
-    group.due = due ~= nil and due <= NOW
+    local due = HAS_SCHEDULED and first_due_at(group.name)
+    group.due = due and due <= NOW or false
   end
   return group.due
 end
@@ -82,6 +84,17 @@ local function refresh(group)
   end
 end
 
+-- Whether a name comes before another, byte by byte: Lua's own comparison follows the server's locale.
+local function is_before(one, other)
+  for place = 1, math.min(#one, #other) do
+    local a, b = one:byte(place), other:byte(place)
+    if a ~= b then
+      return a < b
+    end
+  end
+  return #one < #other
+end
+
 -- Writes down whether any group has a ceiling of its own, or is paused.
 local function note_limits()
   if call('EXISTS', JOBS .. 'ceilings', JOBS .. 'pauses') > 0 then
@@ -93,6 +106,9 @@ end
 
 -- Lets the groups whose jobs fell due join, by due time; answers false where there are too many for one step.
 local function wake_due_groups()
+  if not HAS_SCHEDULED then
+    return true
+  end
   for _ = 1, 100 do
     local first = call('ZRANGE', ALARMS, 0, 0, 'WITHSCORES')
     if not first[1] or tonumber(first[2]) > NOW then
@@ -168,6 +184,9 @@ local function finish()
       JOBS .. 'scheduled:' .. name, JOBS .. 'dead:' .. name) == 0 then
       call('ZREM', GROUPS, name)
     end
+  end
+  if scheduled_change ~= 0 then
+    call('HINCRBY', QUEUE, 'scheduled', int(scheduled_change))
   end
   if is_claimable and is_idle and not is_paused then
     call('HDEL', QUEUE, 'idle')

@@ -1,5 +1,5 @@
 -- Places: how a job leaves the one it is in and enters another. Needs base, groups.
-local HEADS, PAYLOADS, DONE = JOBS .. 'heads', JOBS .. 'payloads', JOBS .. 'done'
+local HEADS, DONE = JOBS .. 'jobs', JOBS .. 'done'
 
 -- How a scheduled job is filed: those due at one time by order.
 local function filed(id, head)
@@ -30,6 +30,7 @@ local function leave(id, head)
     later(writes_of(group, 'ZREM', 'waiting:'), id)
   elseif head.place == 's' then
     call('ZREM', JOBS .. 'scheduled:' .. head.group, filed(id, head))
+    scheduled_change = scheduled_change - 1
     group.due, group.is_changed = nil, true
   else
     later(writes_of(group, 'ZREM', 'dead:'), id)
@@ -50,6 +51,7 @@ local function enter(id, head)
     local due = tonumber(head.when)
     later(writes_of(group, 'ZADD', 'scheduled:'), head.when, filed(id, head))
     group.alarm = math.min(group.alarm or due, due)
+    scheduled_change = scheduled_change + 1
     if due <= NOW then
       group.due, group.is_changed = true, true
     end
@@ -59,13 +61,12 @@ local function enter(id, head)
     later(writes('ZADD', 'died'), head.when, id)
   end
   group.is_entered = true
-  later(writes('HSET', 'heads'), id, written(head))
+  later(writes('HSET', 'jobs'), id, written(head))
   return group
 end
 
 local function drop(id)
-  later(writes('HDEL', 'heads'), id)
-  later(writes('HDEL', 'payloads'), id)
+  later(writes('HDEL', 'jobs'), id, payload_of(id))
 end
 
 local function die(head, reason)
