@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from batchstate import BatchQueue, BatchStateError
+from batchstate.claims.context import has_jobs
 from batchstate.cli.changing import By, DryRun, Ids, Why, Yes, ask, fail_for, tell
 from batchstate.cli.output import when
 from batchstate.cli.safe import many
@@ -122,15 +123,19 @@ def tidy(
     """
     with target(url, queue, lifecycle).queue() as opened:
         ask(f"sweep, reconcile and purge queue {opened.name}", yes=yes)
-        done = opened.tidy()
+        if has_jobs(opened.store):
+            done = opened.tidy()
+            returned, reconciled, purged, forgotten = done.swept.returned, done.reconciled, done.purged, done.forgotten
+        else:
+            returned, reconciled, purged, forgotten = (), opened.reconcile(), opened.purge(), 0
     tell(
-        f"put {many(len(done.swept.returned), 'job')} back, removed {many(done.reconciled.removed, 'record')}, "
-        f"deleted {many(done.purged.batches, 'batch', 'batches')} and {many(done.forgotten, 'other row')}",
+        f"put {many(len(returned), 'job')} back, removed {many(reconciled.removed, 'record')}, "
+        f"deleted {many(purged.batches, 'batch', 'batches')} and {many(forgotten, 'other row')}",
         {
-            "returned": len(done.swept.returned),
-            "records_removed": done.reconciled.removed,
-            "batches_deleted": done.purged.batches,
-            "forgotten": done.forgotten,
+            "returned": len(returned),
+            "records_removed": reconciled.removed,
+            "batches_deleted": purged.batches,
+            "forgotten": forgotten,
         },
         json=json,
     )
