@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -38,7 +39,7 @@ out = SafeConsole(highlight=False, soft_wrap=False)
 errors = SafeConsole(stderr=True, highlight=False)
 """Where errors and progress go."""
 
-_COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
+_COLOURS = ("cyan", "magenta", "blue", "yellow", "bright_cyan", "bright_blue")
 _PROSE = {"error", "why", "by", "says", "mend it with", "attributes"}
 """The columns that may be broken into lines; the others are copied into the next command, so they stay whole."""
 _LEGIBLE = 12
@@ -109,7 +110,7 @@ def _fits(columns: Sequence[str], cells: Sequence[Sequence[Text]]) -> bool:
 
 def state_text(state: str) -> Text:
     """Answer a state's name in a colour of its own."""
-    colour = _ENDS.get(state) or _COLOURS[sum(state.encode()) % len(_COLOURS)]
+    colour = _ENDS.get(state) or _COLOURS[crc32(state.encode()) % len(_COLOURS)]
     return Text(clean(state), style=colour)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from batchstate.cli.settings import Target
 
-__all__ = ["register"]
+__all__ = ["picture", "register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +46,7 @@ def watch(
     with Live(last, console=out, auto_refresh=False, screen=out.is_terminal) as live:
         try:
             while times is None or looks < times:
-                seen, wrong = _look(chosen)
+                seen, wrong = picture(chosen)
                 last = seen or last
                 live.update(Group(wrong, last) if wrong else last, refresh=True)
                 looks += 1
@@ -56,7 +56,7 @@ def watch(
             return
 
 
-def _look(chosen: Target) -> tuple[RenderableType | None, Text | None]:
+def picture(chosen: Target) -> tuple[RenderableType | None, Text | None]:
     """Answer the present picture, or what is wrong while the store cannot be reached.
 
     Raises:
