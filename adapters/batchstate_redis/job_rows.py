@@ -1,7 +1,7 @@
 """Jobs as they are stored and as scripts are told of them: heads, which change, apart from payloads, which do not.
 
-A head is one text, with tabs between: format, place (its first letter), claim, deliveries, attempts, stalls, when (it
-is due, or is extended to, or died), order, when it was added, max_attempts, group, error. Names have no tabs, and the
+A head is one text, with tabs between: format, place (its first letter), claim, group, deliveries, attempts, stalls,
+when (it is due, or is extended to, or died), order, when it was added, max_attempts, error. Names have no tabs, and the
 error stands last.
 """
 
@@ -35,9 +35,9 @@ def read_job(job_id: str, queue: str, head: bytes, payload: bytes, expires_at: i
     """
     try:
         fields = head.decode().split("\t", _FIELDS - 1)
-        numbers = [None if text == "" else int(text) for text in (fields[0], *fields[3:10])]
+        numbers = [None if text == "" else int(text) for text in (fields[0], *fields[4:11])]
         place = _PLACES.get(fields[1], fields[1])
-        claim, group, error = fields[2], fields[10], fields[11]
+        claim, group, error = fields[2], fields[3], fields[11]
         text = payload.decode()
     except (ValueError, IndexError) as problem:
         msg = f"the row of job {job_id!r} cannot be read: it does not have the fields of one; look at it with redis-cli"
@@ -68,7 +68,7 @@ def head_of(row: JobRow) -> bytes:
     """Answer the head of a row that is not held."""
     when = {"scheduled": row.due_at, "dead": row.dead_at}.get(row.place)
     numbers = (row.deliveries, row.attempts, row.stalls, "" if when is None else when, row.order, row.added_at)
-    fields = (row.format, row.place[0], row.claim or "", *numbers, row.max_attempts, row.group)
+    fields = (row.format, row.place[0], row.claim or "", row.group, *numbers, row.max_attempts)
     return "\t".join(map(str, fields)).encode() + b"\t" + reason_text(row.error)
 
 

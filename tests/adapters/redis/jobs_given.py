@@ -195,20 +195,20 @@ def check_agreement(client: Redis | RedisCluster, prefix: str, queue: str = "q")
     assert {name[1:].decode() for name in jobs if name[:1] == b"\t"} == set(heads)
     groups = {name.decode() for name in direct.zrange(part("groups"), 0, -1)}
     found: dict[str, list[tuple[str, str]]] = {name: [] for name in heads}
-    for group in groups | {head[10] for head in heads.values()}:
+    for group in groups | {head[3] for head in heads.values()}:
         for place in PLACES.values():
             for member, score in direct.zrange(part(f"{place}:{group}"), 0, -1, withscores=True):
                 name = member.decode()
                 if place == "scheduled":
-                    assert int(name[:16]) == int(heads[name[16:]][7])
-                    assert int(heads[name[16:]][6]) == score
+                    assert int(name[:16]) == int(heads[name[16:]][8])
+                    assert int(heads[name[16:]][7]) == score
                     name = name[16:]
                 else:
-                    assert int(heads[name][7]) == score
+                    assert int(heads[name][8]) == score
                 found[name].append((place, group))
     for name, head in heads.items():
-        assert found[name] == [(PLACES[head[1]], head[10])], name
-        assert head[10] in groups
+        assert found[name] == [(PLACES[head[1]], head[3])], name
+        assert head[3] in groups
     scheduled = sum(head[1] == "s" for head in heads.values())
     assert int(direct.hget(part("queue"), "scheduled") or 0) == scheduled
     dead = {name for name, head in heads.items() if head[1] == "d"}
@@ -228,9 +228,9 @@ def _check_ring(direct: Any, part: Callable[[str], str], heads: dict[str, list[s
     ceilings = {name.decode(): int(text) for name, text in direct.hgetall(part("ceilings")).items()}
     pauses = {name.decode() for name in direct.hkeys(part("pauses"))}
     default = direct.hget(part("queue"), "ceiling")
-    waiting = Counter(head[10] for head in heads.values() if head[1] == "w")
-    due = Counter(head[10] for head in heads.values() if head[1] == "s")
-    active = Counter(head[10] for head in heads.values() if head[1] == "a")
+    waiting = Counter(head[3] for head in heads.values() if head[1] == "w")
+    due = Counter(head[3] for head in heads.values() if head[1] == "s")
+    active = Counter(head[3] for head in heads.values() if head[1] == "a")
     ring = {name.decode() for name in direct.zrange(part("ring"), 0, -1)}
     for group in groups:
         ceiling = ceilings.get(group, int(default) if default else None)

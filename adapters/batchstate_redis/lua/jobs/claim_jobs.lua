@@ -23,14 +23,14 @@ if is_paused then
 end
 
 -- What changes of a head when the job stands in line, and when it is taken out of it; the rest stays as it is.
-local SCHEDULED = '^1\ts\t([^\t]*\t%d+\t%d+\t%d+)\t%-?%d+\t((%d+)\t%-?%d+\t%d+\t[^\t]*\t.*)$'
-local WAITING = '^1\tw\t[^\t]*\t(%d+)\t(%d+\t%d+)\t%-?%d*\t((%d+)\t%-?%d+\t%d+\t[^\t]*\t.*)$'
+local SCHEDULED = '^1\ts\t([^\t]*\t[^\t]*\t%d+\t%d+\t%d+)\t%-?%d+\t(%d+\t%-?%d+\t%d+\t.*)$'
+local WAITING = '^1\tw\t[^\t]*\t[^\t]*\t(%d+)\t(%d+\t%d+)\t%-?%d*\t(%d+\t%-?%d+\t%d+\t.*)$'
 
 -- Lets a job whose head nobody can read be dead, where it is seen, so that it is not in the others' way.
 local function put_aside(group, id, head, order)
   local reason = 'what was stored of it could not be read: ' .. head:sub(1, 900)
-  local numbers = '0\t0\t0\t' .. int(NOW) .. '\t' .. order .. '\t' .. int(NOW) .. '\t1\t'
-  call('HSET', HEADS, id, '1\td\t\t' .. numbers .. group.name .. '\t' .. reason)
+  local numbers = '\t0\t0\t0\t' .. int(NOW) .. '\t' .. order .. '\t' .. int(NOW) .. '\t1\t'
+  call('HSET', HEADS, id, '1\td\t\t' .. group.name .. numbers .. reason)
   call('ZADD', JOBS .. 'dead:' .. group.name, order, id)
   call('ZADD', JOBS .. 'dead', order, id)
   call('ZADD', JOBS .. 'died', NOW, id)
@@ -47,9 +47,9 @@ local function promote(group)
   local heads = fields(HEADS, ids)
   local line, texts, count = {}, {}, 0
   for n = 1, #ids do
-    local before, rest, order = (heads[n] or ''):match(SCHEDULED)
+    local before, rest = (heads[n] or ''):match(SCHEDULED)
     if before then
-      line[count + 1], line[count + 2] = order, ids[n]
+      line[count + 1], line[count + 2] = tonumber(due[n]:sub(1, 16)), ids[n]
       texts[count + 1], texts[count + 2] = ids[n], '1\tw\t' .. before .. '\t\t' .. rest
       count = count + 2
     elseif heads[n] then
@@ -66,39 +66,40 @@ local function promote(group)
   group.due = nil
 end
 
--- Takes up to `most` of a group's oldest out of its line; answers IDs, heads as they are now, payloads.
+-- Takes up to `most` of a group's oldest out of its line; answers ID, head as it is now, and payload of each, flat.
 local function take(group, most)
   most = math.min(most, group.ceiling - group.active, waiting_in(group))
   if most <= 0 then
     return {}
   end
-  local key = JOBS .. 'waiting:' .. group.name
-  local popped, ids = call('ZPOPMIN', key, most), {}
+  local popped, ids = call('ZPOPMIN', JOBS .. 'waiting:' .. group.name, most), {}
   local total = #popped / 2
   for n = 1, total do
-    ids[n] = popped[2 * n - 1]
-    ids[total + n] = payload_of(ids[n])
+    local id = popped[2 * n - 1]
+    ids[n], ids[total + n] = id, '\t' .. id
   end
-  local heads = fields(HEADS, ids)
+  local stored = fields(HEADS, ids)
   local taken, active, texts, count = {}, {}, {}, 0
-  local begin = '1\ta\t' .. claim .. '\t'
+  local begin = '1\ta\t' .. claim .. '\t' .. group.name .. '\t'
   for n = 1, total do
-    local id, deliveries, failures, rest, order = ids[n], (heads[n] or ''):match(WAITING)
+    local id, head = ids[n], stored[n] or ''
+    local deliveries, failures, rest = head:match(WAITING)
     if deliveries then
-      local text = begin .. int(deliveries + 1) .. '\t' .. failures .. '\t\t' .. rest
-      active[count + 1], active[count + 2] = order, id
-      texts[count + 1], texts[count + 2] = id, text
-      count = count + 2
-      taken[count / 2] = {id, text, heads[total + n] or ''}
-    elseif heads[n] then
-      put_aside(group, id, heads[n], int(tonumber(popped[2 * n])))
+      local text = begin .. deliveries + 1 .. '\t' .. failures .. '\t\t' .. rest
+      local two, three = 2 * count, 3 * count
+      active[two + 1], active[two + 2] = popped[2 * n], id
+      texts[two + 1], texts[two + 2] = id, text
+      taken[three + 1], taken[three + 2], taken[three + 3] = id, text, stored[total + n] or ''
+      count = count + 1
+    elseif head ~= '' then
+      put_aside(group, id, head, int(tonumber(popped[2 * n])))
     end
   end
   group.waiting = group.waiting - total
-  if #taken > 0 then
+  if count > 0 then
     call('ZADD', JOBS .. 'active:' .. group.name, unpack(active))
     call('HSET', HEADS, unpack(texts))
-    group.active, group.is_held = group.active + #taken, true
+    group.active, group.is_held = group.active + count, true
   end
   return taken
 end
@@ -146,7 +147,9 @@ if wanted == '*' then
     local group = served[n]
     group.taken = group.taken or take(group, group.share)
     group.next = (group.next or 0) + 1
-    taken[#taken + 1] = group.taken[group.next]
+    for part = 3 * group.next - 2, 3 * group.next do
+      taken[#taken + 1] = group.taken[part]
+    end
     if group.next == group.share then
       if is_servable(group) then
         go_to_tail(group)
@@ -190,18 +193,25 @@ if #taken == 0 then
   return 0
 end
 
-local ids, names, jobs = {}, {}, {}
-for n = 1, #taken do
-  local id = taken[n][1]
-  ids[n], names[n] = id, quoted(id)
-  jobs[3 * n - 2], jobs[3 * n - 1], jobs[3 * n] = id, taken[n][2], taken[n][3]
-  call('HSET', ROOT .. 'a:' .. id, claim, '')
+local ids, associations = {}, ROOT .. 'a:'
+for n = 1, #taken / 3 do
+  local id = taken[3 * n - 2]
+  ids[n] = id
+  call('HSET', associations .. id, claim, '')
+end
+local requests = '["' .. table.concat(ids, '","') .. '"]'
+if table.concat(ids):find('["\\]') then
+  local names = {}
+  for n = 1, #ids do
+    names[n] = quoted(ids[n])
+  end
+  requests = '[' .. table.concat(names, ',') .. ']'
 end
 local now, expires = int(NOW), NOW + tonumber(ARGV[4])
 local from, to = ARGV[9]:match('^([^\n]*)\n(.*)$')
 call('SET', ROOT .. 'b:' .. claim, table.concat({
   '1\t1\t\t' .. ARGV[7] .. '\t1\t' .. now .. '\t' .. ARGV[6] .. '\t',
-  now .. '\t[' .. table.concat(names, ',') .. ']',
+  now .. '\t' .. requests,
   ARGV[8],
   from .. '1,' .. now .. to,
 }, '\n'))
@@ -209,4 +219,4 @@ call('INCR', ROOT .. 'n')
 call('ZADD', ROOT .. 's:' .. ARGV[6], 1, claim)
 begin_claim(claim, expires, ARGV[10], ids)
 finish()
-return {now, int(expires), jobs}
+return {now, int(expires), taken}

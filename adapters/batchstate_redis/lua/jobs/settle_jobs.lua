@@ -58,9 +58,38 @@ local function judge(id, head, verdict)
   return 'lost'
 end
 
-for n = 1, #ids do
+-- Most jobs are held and done, in a group without a ceiling: such a one only goes.
+local begin, associations = '1\ta\t' .. claim .. '\t', ROOT .. 'a:'
+local gone, done = writes('HDEL', 'jobs'), writes('ZADD', 'done')
+local last_name, last_group, from_active
+local function complete(id, head)
+  local name = head:match('^([^\t]*)\t%d', #begin + 1)
+  if name ~= last_name then
+    last_name, last_group = name, name and group_of(name)
+    from_active = name and writes_of(last_group, 'ZREM', 'active:')
+  end
+  if not name or last_group.ceiling < math.huge then
+    return false
+  end
+  later(from_active, id)
+  later(gone, id, payload_of(id))
+  if keep > 0 then
+    later(done, forgotten_at, id)
+  end
+  call('HSET', associations .. id, claim, 'completed')
+  freed = freed + 1
+  settled[id] = 'completed'
+  return true
+end
+
+local function settle_one(n)
   local at, id = 4 * n + 2, ids[n]
   local verdict = ARGV[at + 1]
+  local text = heads[n]
+  if live and verdict == 'complete' and text and text:find(begin, 1, true) == 1 and not settled[id]
+    and complete(id, text) then
+    return 'completed'
+  end
   local head = not settled[id] and parsed(heads[n])
   local is_held = head and head.place == 'a' and head.claim == claim
   local outcome = not is_held and judge(id, head, verdict) or nil
@@ -75,7 +104,11 @@ for n = 1, #ids do
     remember(claim, id, outcome, live)
     settled[id] = outcome
   end
-  answers[n] = outcome
+  return outcome
+end
+
+for n = 1, #ids do
+  answers[n] = settle_one(n)
 end
 local has_ended = not state
 if state and (freed > 0 or state.held == 0) then

@@ -34,18 +34,18 @@ end
 
 -- A name as a JSON text; names have no control characters.
 local function quoted(name)
-  return '"' .. (name:find('["\\]') and name:gsub('["\\]', '\\%0') or name) .. '"'
+  return '"' .. name:gsub('["\\]', '\\%0') .. '"'
 end
 
--- A head: format, place (its first letter), claim, deliveries, attempts, stalls, when (it is due,
--- or extended to, or died), order, when it was added, most attempts, group, error; tabs between.
-local HEAD = '^1\t(%l)\t([^\t]*)\t(%d+)\t(%d+)\t(%d+)\t(%-?%d*)\t(%d+)\t(%-?%d+)\t(%d+)\t([^\t]*)\t(.*)$'
+-- A head: format, place (its first letter), claim, group, deliveries, attempts, stalls, when (it is
+-- due, or extended to, or died), order, when it was added, most attempts, error; tabs between.
+local HEAD = '^1\t(%l)\t([^\t]*)\t([^\t]*)\t(%d+)\t(%d+)\t(%d+)\t(%-?%d*)\t(%d+)\t(%-?%d+)\t(%d+)\t(.*)$'
 
 -- Reads a head; answers nil where there is none, or one that nobody of ours wrote.
 local function parsed(text)
-  local place, claim, deliveries, attempts, stalls, when, order, added, most, group, err
+  local place, claim, group, deliveries, attempts, stalls, when, order, added, most, err
   if text then
-    place, claim, deliveries, attempts, stalls, when, order, added, most, group, err = text:match(HEAD)
+    place, claim, group, deliveries, attempts, stalls, when, order, added, most, err = text:match(HEAD)
   end
   return place and {
     place = place, claim = claim, deliveries = deliveries, attempts = attempts, stalls = stalls, when = when,
@@ -60,8 +60,8 @@ end
 
 local function written(head)
   return table.concat({
-    '1', head.place, head.claim, head.deliveries, head.attempts, head.stalls, head.when, head.order, head.added,
-    head.most, head.group, head.error,
+    '1', head.place, head.claim, head.group, head.deliveries, head.attempts, head.stalls, head.when, head.order,
+    head.added, head.most, head.error,
   }, '\t')
 end
 
