@@ -1,4 +1,6 @@
-"""Makes the pictures of the command that the README shows: `python docs/screenshots.py` writes `docs/*.svg`.
+"""Makes the pictures of the command that the README shows.
+
+`python docs/screenshots.py` writes `docs/*.svg`; a folder that is named behind it takes them instead.
 
 The store that is shown is made here, in a folder that is thrown away: a merge queue with a batch that a dead worker
 left half moved, and a mail queue with dead jobs. What is drawn is what the command draws, by the same functions.
@@ -20,7 +22,6 @@ from batchstate.testing import Crash, FaultStore, crash_after
 from batchstate.times import wall_clock
 
 FLOW = "queued > testing > merging > merged; testing | merging > failed"
-HERE = Path(__file__).parent
 WIDTH = 88
 
 
@@ -58,6 +59,7 @@ def fill(url: str) -> None:
 
 def main() -> None:
     """Draw each picture."""
+    into = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     with TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/store.db"
         fill(url)
@@ -79,10 +81,10 @@ def main() -> None:
             else:
                 seen, _ = watching.picture(target(url))
                 console.print(seen)
-            (HERE / f"{name}.svg").write_text(
+            (into / f"{name}.svg").write_text(
                 console.export_svg(title=f"batchstate {typed}", unique_id=name), encoding="utf-8"
             )
-            sys.stdout.write(f"docs/{name}.svg\n")
+            sys.stdout.write(f"{into / name}.svg\n")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ def add(
         raise InvalidValueError("which queue? name it with --queue")
     with ExitStack() as stack:
         opened = stack.enter_context(chosen.queue())
-        lines = sys.stdin if path == "-" else stack.enter_context(Path(path).open(encoding="utf-8"))
+        source = sys.stdin.fileno() if path == "-" else path
+        lines = stack.enter_context(open(source, encoding="utf-8", errors="surrogateescape", closefd=path != "-"))
         bar = stack.enter_context(_bar())
         task = bar.add_task("adding", total=None if path == "-" else _count_lines(Path(path)))
         for numbers, specs, refused in _read(lines):
@@ -153,6 +154,8 @@ def _read(lines: TextIO) -> Iterator[tuple[list[int], list[JobSpec], list[str]]]
             try:
                 specs.append(_spec(line))
                 numbers.append(number)
+            except UnicodeEncodeError:
+                refused.append(f"line {number}: it is no UTF-8")
             except ValueError as error:
                 refused.append(f"line {number}: {error}")
         if len(specs) + len(refused) >= AT_ONCE:
@@ -163,6 +166,7 @@ def _read(lines: TextIO) -> Iterator[tuple[list[int], list[JobSpec], list[str]]]
 
 def _spec(line: str) -> JobSpec:
     """Read a line as a job; raises `ValueError` where it is none."""
+    line.encode()  # bytes that are no UTF-8 were kept, to be refused here and in no other line
     row = json.loads(line)
     if not isinstance(row, dict) or not isinstance(row.get("id"), str):
         msg = "a line must be a JSON object with an id, a text"

@@ -9,9 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pexpect
 from attrs import frozen
 
-__all__ = ["COMMAND", "Command", "Ended", "environment"]
+__all__ = ["COMMAND", "PATIENCE", "Command", "Ended", "at_terminal", "environment"]
+
+PATIENCE = 60
+"""How many seconds a test waits for what must happen, on a slow machine."""
 
 COMMAND = [sys.executable, "-c", "from batchstate.cli import main; main()"]
 
@@ -57,3 +61,18 @@ class Command:
             check=False,
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def at_terminal(on: Command, *words: str, **more: str) -> pexpect.spawn[str]:
+    """Start the command in a pseudo-terminal of 80 columns."""
+    given = {**environment(), "BATCHSTATE_URL": on.url, "TERM": "xterm-256color", "COLUMNS": "80"}
+    given.pop("NO_COLOR", None)
+    return pexpect.spawn(
+        COMMAND[0],
+        [*COMMAND[1:], *words],
+        env={**given, **more},
+        cwd=str(on.folder),
+        encoding="utf-8",
+        dimensions=(24, 80),
+        timeout=PATIENCE,
+    )

@@ -13,7 +13,7 @@ import pexpect
 import pytest
 
 from batchstate import open_queue
-from tests.cli.terminal import COMMAND, Command, environment
+from tests.cli.terminal import COMMAND, PATIENCE, Command, at_terminal, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +27,6 @@ def handle(job):
     while not Path("go").exists():
         time.sleep(0.02)
 """
-PATIENCE = 60
-"""How many seconds a test waits for what must happen, on a slow machine."""
 
 
 @pytest.fixture
@@ -50,21 +48,6 @@ def work(on: Command, *words: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-
-
-def at_terminal(on: Command, *words: str) -> pexpect.spawn[str]:
-    """Start the command in a pseudo-terminal of 80 columns."""
-    given = environment(BATCHSTATE_URL=on.url, TERM="xterm-256color", COLUMNS="80")
-    given.pop("NO_COLOR", None)
-    return pexpect.spawn(
-        COMMAND[0],
-        [*COMMAND[1:], *words],
-        env=given,
-        cwd=str(on.folder),
-        encoding="utf-8",
-        dimensions=(24, 80),
-        timeout=PATIENCE,
     )
 
 
