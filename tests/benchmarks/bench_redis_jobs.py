@@ -1,13 +1,10 @@
-"""The claim half on a Valkey server of its own, on this machine, and what waking saves over polling."""
+"""The claim half on a Valkey server of its own, on this machine."""
 
 from __future__ import annotations
 
-import random
-import threading
-import time
 from typing import TYPE_CHECKING
 
-from batchstate import BatchQueue, Done, JobPolicy, JobSpec
+from batchstate import BatchQueue, JobPolicy, JobSpec
 from batchstate_redis import RedisStorage
 from tests.benchmarks.bench_claims import JOBS_A_ROUND, LINES, ROUNDS, work
 from tests.benchmarks.racing import Contestant, Race, race
@@ -28,7 +25,6 @@ def valkey() -> Iterator[Race]:
         for waiting in LINES[:2]:
             for together in (1, 50):
                 yield _claims(client, waiting, together)
-        yield _waking(client)
 
 
 def _filled(client: Redis, prefix: str, waiting: int) -> BatchQueue:
@@ -58,54 +54,3 @@ def _claims(client: Redis, waiting: int, together: int) -> Race:
         ],
         rounds=ROUNDS,
     )
-
-
-def _waking(client: Redis) -> Race:
-    """From adding a job to having claimed it in a loop that waits for work."""
-    client.flushall()
-    polled, woken = Waiting(client, "polled", poll="100ms", deaf=True), Waiting(client, "woken", poll="10s")
-    contestants = [
-        Contestant("polling every 100 ms", lambda _: polled.add(), polled.rest),
-        Contestant("woken", lambda _: woken.add(), woken.rest),
-    ]
-    result = race("valkey: from add to claim, while waiting", 1, contestants)
-    polled.close()
-    woken.close()
-    return result
-
-
-class Waiting:
-    """A loop that waits for work in a thread, and whoever gives it some."""
-
-    def __init__(self, client: Redis, name: str, *, poll: str, deaf: bool = False) -> None:
-        store = RedisStorage(client, name, prefix="waiting")
-        if deaf:
-            store.listen = lambda nudge: lambda: None  # type: ignore[method-assign] # noqa: ARG005
-        self._queue = BatchQueue(store)
-        self._poll = poll
-        self._claimed = threading.Semaphore(0)
-        self._added = 0
-        threading.Thread(target=self._follow, daemon=True).start()
-
-    def rest(self) -> None:
-        """Let the loop find nothing and wait, for any part of its poll."""
-        time.sleep(random.uniform(0.05, 0.2))
-
-    def add(self) -> None:
-        """Add a job and wait until it is claimed."""
-        self._added += 1
-        self._queue.add(f"job-{self._added}")
-        self._claimed.acquire()
-
-    def close(self) -> None:
-        """End the loop with a last job."""
-        self._queue.add("last")
-        self._claimed.acquire()
-        self._queue.close()
-
-    def _follow(self) -> None:
-        for claim in self._queue.claims(1, follow=True, poll=self._poll):
-            self._claimed.release()
-            claim.settle({job.id: Done() for job in claim})
-            if claim.jobs[0].id == "last":
-                return
