@@ -48,6 +48,7 @@ def check(
     chosen = target(url, queue, lifecycle)
     found: list[tuple[str, Fault]] = []
     mended = 0
+    chosen.doubt()
     with _progress() as bar:
         for name in chosen.queues():
             for fault in _faults_of(chosen, name, bar):

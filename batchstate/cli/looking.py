@@ -38,6 +38,7 @@ def status(
     Example: batchstate status --url sqlite:///merges.db
     """
     chosen = target(url, queue, lifecycle)
+    chosen.doubt()
     summaries = summarise(chosen)
     if json:
         print_json([summary.as_json() for summary in summaries])

@@ -23,6 +23,7 @@ from batchstate import (
     Storage,
     open_storage,
 )
+from batchstate.cli.output import complain
 from batchstate.lifecycle import RESERVED_STATES
 from batchstate.urls import StorageURL
 
@@ -105,6 +106,7 @@ class Target:
     def queue(self) -> BatchQueue:
         """Open the queue; where the store has only one, it need not be named."""
         name = self.name or self._only_queue()
+        self.doubt()
         return BatchQueue(self.store(name), self.lifecycle or CLAIM, by=f"{_user()} by the command")
 
     def moving(self) -> BatchQueue:
@@ -120,6 +122,16 @@ class Target:
             return [self.name]
         with self.store("-") as store:
             return store.list_queues()
+
+    def doubt(self) -> None:
+        """Warn where a queue was named that the store does not have: it would look like an empty one."""
+        if self.name is None or self.creates:
+            return
+        with self.store(self.name) as store:
+            names = store.list_queues()
+        if self.name not in names:
+            there = f"the store has {', '.join(names[:20])}" if names else "the store has none at all"
+            complain(f"warning: there is no queue {self.name!r} yet; {there}")
 
     def _only_queue(self) -> str:
         names = self.queues()

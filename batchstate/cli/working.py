@@ -101,7 +101,8 @@ def work(
 ) -> None:
     """Work a queue's jobs off with a function of yours, until SIGTERM or Ctrl-C.
 
-    Exit codes: 0 drained, 1 the handler broke its contract, 4 the grace ran out and jobs were left to their leases.
+    Exit codes: 0 drained; 1 the handler broke its contract; 3 the store cannot be reached; 4 the grace ran out, or
+    Ctrl-C came twice, and jobs were left to their leases.
 
     Example: batchstate work app:send_email --queue emails --processes 4
     """

@@ -261,7 +261,8 @@ def test_every_command_has_help_with_an_example(sqlite: Command) -> None:
     """Each command's help says what it does, with an example."""
     from batchstate.cli.app import app  # noqa: PLC0415 - as the command loads it
 
-    for command in app.registered_commands:
+    groups = [group.typer_instance for group in app.registered_groups]
+    for command in (c for part in (app, *groups) if part is not None for c in part.registered_commands):
         assert "Example: batchstate" in (command.callback.__doc__ or "" if command.callback else ""), command.name
     assert sqlite("list", "--help").code == 0
 

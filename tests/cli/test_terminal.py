@@ -103,6 +103,15 @@ def test_looking_makes_no_store(sqlite: Command) -> None:
     assert sqlite("status").out == "The store has no queues yet.\n"
 
 
+@pytest.mark.parametrize("words", [("status",), ("check",), ("list",)], ids=" ".join)
+def test_a_queue_that_is_not_there_is_told_apart_from_an_empty_one(wide: Command, words: tuple[str, ...]) -> None:
+    """A mistyped queue is warned of, with the names of those that are there."""
+    said = wide(*words, "-q", "qq")
+    assert said.code == 0
+    assert "there is no queue 'qq' yet; the store has q" in said.err
+    assert wide(*words, "-q", "q").err == ""
+
+
 def test_files_that_cannot_be_read_are_told_in_a_line(sqlite: Command) -> None:
     """A file that is missing, or is no text, or a folder, is named, without a traceback."""
     (sqlite.folder / "bad.jsonl").write_bytes(b'{"id": "a"}\n\xff\xfe\n')
