@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = [".ci", "adapters", "batchstate", "examples", "tests"]
+FOLDERS = [".ci", "adapters", "batchstate", "docs", "examples", "tests"]
 GENERATED = {"__pycache__", "node_modules", "data"}
 WRITTEN = {"", ".css", ".html", ".js", ".json", ".lua", ".md", ".py", ".sh", ".svg", ".toml"}
 
