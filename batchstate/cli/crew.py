@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import multiprocessing
 import os
 import signal
@@ -181,6 +182,7 @@ def load_handler(name: str) -> Callable[..., Any]:
 def _work(task: Task, reports: Connection) -> None:
     """Run a consumer until SIGTERM, or in a burst; what a worker process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group, and the parent drains
+    logging.getLogger("stamina").addHandler(logging.NullHandler())  # an outage is told once, by the consumer
 
     def told(claim: Claim, settlement: Settlement) -> None:
         with suppress(OSError):  # the parent has gone; what is in hand is finished all the same
