@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import frozen
 
-from batchstate.creation import associations_of
-from batchstate.entities import Batch, MembershipRecord
+from batchstate.balance import AssociationBalance, pages_of_kind
+from batchstate.entities import Association, Batch, MembershipRecord
 from batchstate.errors import BatchStateError
 from batchstate.lifecycle import RESERVED_STATES
-from batchstate.listing import HYDRATED
 from batchstate.marks import REMEMBERED
 from batchstate.times import Clock, Duration, milliseconds, wall_clock
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from batchstate.lifecycle import Lifecycle
-    from batchstate.storage import Kind, Storage
+    from batchstate.storage import Storage
 
 __all__ = ["Fault", "FaultKind", "check_batches"]
 
@@ -85,19 +84,20 @@ def check_batches(
         StorageUnavailableError: the store could not be reached.
     """
     before = clock() - milliseconds(settled_for, "settled_for", zero=True)
+    balance = AssociationBalance()
     seen = 0
-    for rows in _pages(store, "batches"):
+    for rows in pages_of_kind(store, "batches"):
         batches = [row for row in rows if isinstance(row, Batch)]
         yield from (_unreadable(row) for row in rows if isinstance(row, BatchStateError))
         for batch in batches:
             yield from _faults_within(batch, lifecycle)
-        live = [batch for batch in batches if batch.retired_at is None and batch.updated_at <= before]
-        yield from _unfiled(store, live)
-        yield from _unassociated(store, live)
+            balance.expect(batch)
+        yield from _unfiled(store, _settled(batches, before))
         seen += len(rows)
         on_progress("batches", seen)
+    yield from _unassociated(store, balance, before, on_progress)
     seen = 0
-    for rows in _pages(store, "records"):
+    for rows in pages_of_kind(store, "records"):
         records = [row for row in rows if isinstance(row, MembershipRecord)]
         yield from _misfiled(store, records, before)
         seen += len(rows)
@@ -109,12 +109,31 @@ def mending(verb: str, key: str) -> str:
     return f"batchstate {verb} {'-- ' if key.startswith('-') else ''}{shlex.quote(key)}"
 
 
-def _pages(store: Storage, kind: Kind) -> Iterator[Sequence[object]]:
-    page = store.scan(kind, limit=HYDRATED)
-    yield page.items
-    while page.cursor is not None:
-        page = store.scan(kind, page.cursor, limit=HYDRATED)
-        yield page.items
+def _settled(batches: Sequence[Batch], before: int) -> list[Batch]:
+    return [batch for batch in batches if batch.retired_at is None and batch.updated_at <= before]
+
+
+def _unassociated(
+    store: Storage, balance: AssociationBalance, before: int, on_progress: Callable[[str, int], None]
+) -> Iterator[Fault]:
+    """Answer the batches that their requests do not lead to; asks request by request only where the balance is off."""
+    seen = 0
+    for rows in pages_of_kind(store, "associations"):
+        for association in rows:
+            if isinstance(association, Association):
+                balance.meet(association)
+        seen += len(rows)
+        on_progress("associations", seen)
+    for rows in pages_of_kind(store, "batches") if balance.is_off else ():
+        for batch in _settled([row for row in rows if isinstance(row, Batch)], before):
+            lacking = [
+                request_id
+                for request_id in balance.doubtful(batch)
+                if all(known.batch_id != batch.id for known in store.list_associations(request_id))
+            ]
+            if lacking and any(True for _ in _unchanged(store, [batch])):
+                says = f"is not found by its requests {', '.join(map(repr, lacking[:5]))}"
+                yield Fault("missing association", batch.id, says, mending("ensure", batch.id), safe=True)
 
 
 def _unreadable(error: BatchStateError) -> Fault:
@@ -126,7 +145,7 @@ def _faults_within(batch: Batch, lifecycle: Lifecycle | None) -> Iterator[Fault]
     if lifecycle is not None and batch.state not in (*lifecycle.states, *RESERVED_STATES):
         says = f"is in {batch.state!r}, which the lifecycle does not know; was it written with another one?"
         yield Fault("unknown state", batch.id, says)
-    versions = [int(item.partition(":")[0]) for item in batch.marks.split(" ") if item[:1].isdigit()]
+    versions = [int(at) if (at := item.partition(":")[0]).isdecimal() else -1 for item in batch.marks.split(" ")]
     expected = list(range(batch.version - len(versions) + 1, batch.version + 1))
     if not versions or len(versions) > REMEMBERED or versions != expected or batch.entered > batch.version:
         yield Fault("broken marks", batch.id, f"is at version {batch.version}, and its marks remember {versions}")
@@ -141,24 +160,18 @@ def _faults_within(batch: Batch, lifecycle: Lifecycle | None) -> Iterator[Fault]
 
 def _unfiled(store: Storage, batches: Sequence[Batch]) -> Iterator[Fault]:
     """Answer the batches that have no record under their own state, and still have none at a second look."""
-    filed = {(record.state, record.batch_id) for record in store.get_records((b.state, b.id) for b in batches)}
-    missing = [batch for batch in batches if (batch.state, batch.id) not in filed]
+    missing = _not_filed(store, _not_filed(store, batches))
+    # Last of all whether they are as they were: so they were, too, when their records were missing.
     for batch in _unchanged(store, missing):
-        if not store.get_records([(batch.state, batch.id)]):
-            says = f"is in {batch.state!r} and not filed there, so that its listing misses it"
-            yield Fault("unfiled batch", batch.id, says, mending("ensure", batch.id), safe=True)
+        says = f"is in {batch.state!r} and not filed there, so that its listing misses it"
+        yield Fault("unfiled batch", batch.id, says, mending("ensure", batch.id), safe=True)
 
 
-def _unassociated(store: Storage, batches: Sequence[Batch]) -> Iterator[Fault]:
-    for batch in batches:
-        lacking = [
-            association.request_id
-            for association in associations_of(batch)
-            if all(known.batch_id != batch.id for known in store.list_associations(association.request_id))
-        ]
-        if lacking and any(True for _ in _unchanged(store, [batch])):
-            says = f"is not found by its requests {', '.join(map(repr, lacking[:5]))}"
-            yield Fault("missing association", batch.id, says, mending("ensure", batch.id), safe=True)
+def _not_filed(store: Storage, batches: Sequence[Batch]) -> list[Batch]:
+    if not batches:
+        return []
+    filed = {(record.state, record.batch_id) for record in store.get_records((b.state, b.id) for b in batches)}
+    return [batch for batch in batches if (batch.state, batch.id) not in filed]
 
 
 def _misfiled(store: Storage, records: Sequence[MembershipRecord], before: int) -> Iterator[Fault]:

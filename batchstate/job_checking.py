@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from batchstate.checking import Fault, mending
-from batchstate.errors import BatchStateError
+from batchstate.entities import Batch
 from batchstate.jobs import Job, Place
+from batchstate.listing import HYDRATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from batchstate.claims.context import JobStore
+    from batchstate.errors import BatchStateError
     from batchstate.job_calls import ClaimRow
 
 __all__ = ["check_jobs"]
 
-_LOOKS = 3  # a count and a listing are no snapshot together, so a difference must stand for so many looks
+_LOOKS = 3
+"""How often a difference must be found, with the same jobs there; a count and a listing are no snapshot together."""
+
+_MASK = (1 << 64) - 1
+
+_Tally: TypeAlias = "dict[tuple[str | None, Place], tuple[int, int]]"
+"""Group and place to how many jobs are listed there, and a sum that tells these jobs, as they are, from others."""
 
 
 def check_jobs(store: JobStore, *, on_progress: Callable[[str, int], None] = lambda *_: None) -> Iterator[Fault]:
     """Go through the jobs and claims of a queue, and answer what is wrong.
+
+    Works beside running workers: what is moving is not judged. A batch that was purged under its claim is no fault:
+    its jobs are settled or swept all the same. Holds a page of jobs at a time, and the IDs of the claims in flight.
 
     Args:
         store: the queue's storage.
@@ -31,18 +41,30 @@ def check_jobs(store: JobStore, *, on_progress: Callable[[str, int], None] = lam
         StorageUnavailableError: the store could not be reached.
     """
     seen = 0
-    for place in get_args(Place):
-        for page in _jobs(store, place):
-            yield from _misplaced(store, place, page)
-            seen += len(page)
-            on_progress("jobs", seen)
-    seen = 0
+    flight: set[str] = set()
     for claims in _claims(store):
+        flight.update(claim.id for claim in claims)
         for claim in claims:
             yield from _wrong_claim(store, claim)
         seen += len(claims)
         on_progress("claims", seen)
-    yield from _wrong_slots(store)
+    seen = 0
+    tally: _Tally = {}
+    unreadable = False
+    for place in get_args(Place):
+        for page in _jobs(store, place):
+            _add_to(tally, place, page)
+            for row in page:
+                if not isinstance(row, Job):
+                    unreadable = True
+                    yield Fault("unreadable row", str(getattr(row, "key", "")), str(row))
+            yield from _misplaced(store, place, page)
+            if place == "active":
+                yield from _orphans(store, page, flight)
+            seen += len(page)
+            on_progress("jobs", seen)
+    if not unreadable:  # nobody knows which group such a row counts in
+        yield from _wrong_counts(store, tally)
 
 
 def _jobs(store: JobStore, place: Place) -> Iterator[Sequence[Job | BatchStateError]]:
@@ -62,81 +84,97 @@ def _claims(store: JobStore) -> Iterator[Sequence[ClaimRow]]:
 
 
 def _misplaced(store: JobStore, place: Place, page: Sequence[Job | BatchStateError]) -> Iterator[Fault]:
-    """Answer the jobs that are listed in one place and are in another, and those held by no claim in flight."""
-    yield from (
-        Fault("unreadable row", str(getattr(row, "key", "")), str(row)) for row in page if not isinstance(row, Job)
-    )
-    jobs = [row for row in page if isinstance(row, Job)]
-    now = store.get_jobs(job.id for job in jobs)
-    held = store.get_claims({job.claim for job in jobs if job.claim is not None}) if place == "active" else {}
-    for job in jobs:
-        present = now.get(job.id)
-        if not isinstance(present, Job) or present != job:
-            continue  # it has moved on since, or is told of elsewhere
-        if present.place != place:
-            yield Fault("misplaced job", job.id, f"is listed as {place}, and is {present.place}")
-        elif place == "active" and _is_orphan(store, job, held.keys()):
+    """Answer the jobs that are listed in one place and are in another, and still are at a second look."""
+    wrong = {job.id: job for job in page if isinstance(job, Job) and job.place != place}
+    still = store.get_jobs(wrong) if wrong else {}
+    for job in wrong.values():
+        if still.get(job.id) == job:
+            yield Fault("misplaced job", job.id, f"is listed as {place}, and is {job.place}")
+
+
+def _orphans(store: JobStore, page: Sequence[Job | BatchStateError], flight: set[str]) -> Iterator[Fault]:
+    """Answer the jobs that are held by no claim in flight; `flight` is brought up to date where it is too old."""
+    suspects = [job for job in page if isinstance(job, Job) and job.place == "active" and job.claim not in flight]
+    if not suspects:
+        return
+    flight.clear()
+    flight.update(claim.id for claims in _claims(store) for claim in claims)
+    suspects = [job for job in suspects if job.claim not in flight]
+    still = store.get_jobs(job.id for job in suspects) if suspects else {}
+    for job in suspects:
+        now = still.get(job.id)
+        # Held by that claim before the claims were looked at, and after: so all the time.
+        if isinstance(now, Job) and _standing(now) == _standing(job):
             says = f"is held by claim {job.claim}, which is not in flight: no sweep will ever take it back"
             yield Fault("orphaned job", job.id, says, mending("remove --force", job.id))
 
 
-def _is_orphan(store: JobStore, job: Job, held: object) -> bool:
-    if job.claim is not None and job.claim in held:  # type: ignore[operator]
-        return False
-    again = store.get_jobs([job.id]).get(job.id)
-    return again == job and not (job.claim is not None and store.get_claims([job.claim]))
+def _standing(job: Job) -> tuple[object, ...]:
+    """Answer what tells that a job has not left its place: every claim raises its deliveries."""
+    return job.id, job.place, job.group, job.claim, job.deliveries, job.attempts, job.stalls, job.due_at, job.dead_at
 
 
 def _wrong_claim(store: JobStore, claim: ClaimRow) -> Iterator[Fault]:
     """Answer what is wrong with a claim in flight, if it still is at a second look."""
-    for fault in _claim_faults(store, claim):
+    faults = list(_claim_faults(store, claim))
+    if faults:
         still = store.get_claims([claim.id]).get(claim.id)
         if still is not None and {job.id for job in still.jobs} == {job_id for job_id, _ in claim.jobs}:
-            yield fault
+            yield from faults
 
 
 def _claim_faults(store: JobStore, claim: ClaimRow) -> Iterator[Fault]:
-    batch = store.get_batches([claim.id]).get(claim.id)
-    if batch is None or isinstance(batch, BatchStateError):
-        yield Fault(
-            "claim without a batch",
-            claim.id,
-            "is in flight and its batch cannot be read",
-            mending("release", claim.id),
-        )
-        return
-    if batch.retired_at is not None:
-        yield Fault("retired claim", claim.id, "is in flight and its batch is retired", mending("release", claim.id))
     if not claim.jobs:
-        yield Fault("empty claim", claim.id, "is in flight and holds nothing")
-    strangers = [job_id for job_id, _ in claim.jobs if job_id not in set(batch.request_ids)]
-    if strangers:
-        yield Fault("stranger in a claim", claim.id, f"holds {strangers[0]!r}, which its batch does not contain")
-    jobs = store.get_jobs(job_id for job_id, _ in claim.jobs)
-    for job_id, _ in claim.jobs:
-        job = jobs.get(job_id)
-        if not isinstance(job, Job) or (job.place, job.claim) != ("active", claim.id):
-            yield Fault("claim without its job", claim.id, f"holds {job_id!r}, which is not active under it")
+        says = "is in flight and holds nothing, so that nothing will end it"
+        yield Fault("empty claim", claim.id, says, mending("release", claim.id))
+    held = [job_id for job_id, _ in claim.jobs]
+    batch = store.get_batches([claim.id]).get(claim.id)
+    if isinstance(batch, Batch):
+        members = set(batch.request_ids)
+        strangers = [job_id for job_id in held if job_id not in members]
+        if strangers:
+            yield Fault("stranger in a claim", claim.id, f"holds {strangers[0]!r}, which its batch does not contain")
+    for start in range(0, len(held), HYDRATED):
+        chunk = held[start : start + HYDRATED]
+        jobs = store.get_jobs(chunk)
+        for job_id in chunk:
+            job = jobs.get(job_id)
+            if not isinstance(job, Job) or (job.place, job.claim) != ("active", claim.id):
+                yield Fault("claim without its job", claim.id, f"holds {job_id!r}, which is not active under it")
 
 
-def _wrong_slots(store: JobStore) -> Iterator[Fault]:
-    """Answer the groups whose counts differ from what is listed, and differ in the same way at every look."""
-    wrong = _slot_differences(store)
+def _add_to(tally: _Tally, place: Place, page: Sequence[Job | BatchStateError]) -> None:
+    for job in page:
+        if isinstance(job, Job):
+            count, total = tally.get((job.group, place), (0, 0))
+            tally[job.group, place] = (count + 1, (total + hash(_standing(job))) & _MASK)
+
+
+def _wrong_counts(store: JobStore, tally: _Tally) -> Iterator[Fault]:
+    """Answer the groups whose counts differ from what is listed, while the very same jobs are there at every look."""
+    wrong = _differences(store, tally)
     for _ in range(_LOOKS - 1):
         if not wrong:
             return
-        wrong = {key: says for key, says in _slot_differences(store).items() if wrong.get(key) == says}
-    for (group, place), says in wrong.items():
-        yield Fault("wrong count", group or "(none)", f"{place}: {says}")
+        again: _Tally = {}
+        for place in dict.fromkeys(place for _, place in wrong):
+            for page in _jobs(store, place):
+                _add_to(again, place, page)
+        found = _differences(store, again)
+        wrong = {key: seen for key, seen in wrong.items() if found.get(key) == seen}
+    for (group, place), (said, listed, _) in wrong.items():
+        says = f"counts {said} {place}, and {listed} are there"
+        yield Fault("wrong count", group if group is not None else "(jobs without a group)", says)
 
 
-def _slot_differences(store: JobStore) -> dict[tuple[str | None, str], str]:
+def _differences(store: JobStore, tally: _Tally) -> dict[tuple[str | None, Place], tuple[int, int, int]]:
+    """Answer per group and place what is counted, what is listed, and the sum of what is listed, where these differ."""
     counted = {group.group: group for group in store.count_jobs().groups}
-    differences: dict[tuple[str | None, str], str] = {}
-    for place in get_args(Place):
-        listed = Counter(job.group for page in _jobs(store, place) for job in page if isinstance(job, Job))
-        for group in {*counted, *listed}:
+    differences = {}
+    for group in {*counted, *(name for name, _ in tally)}:
+        for place in get_args(Place):
             said = getattr(counted[group], place) if group in counted else 0
-            if said != listed[group]:
-                differences[group, place] = f"the group counts {said}, and {listed[group]} are there"
+            listed, total = tally.get((group, place), (0, 0))
+            if said != listed:
+                differences[group, place] = (said, listed, total)
     return differences

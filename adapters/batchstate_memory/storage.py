@@ -311,10 +311,12 @@ def _page(
     read: Callable[[Value], object],
 ) -> Page[object]:
     """Answer the page of sorted `pairs` that comes after the key in `cursor`."""
-    keys = [json.dumps(key) for key, _ in pairs]
-    start = 0 if cursor is None else next((place + 1 for place, key in enumerate(keys) if key == cursor), 0)
+    start = 0 if cursor is None else bisect_right(pairs, json.loads(cursor), key=lambda pair: _plain(pair[0]))
     chosen = pairs[start : start + limit]
-    return Page(
-        [read(value) for _, value in chosen],
-        keys[start + limit - 1] if start + limit < len(pairs) else None,
-    )
+    more = start + limit < len(pairs)
+    return Page([read(value) for _, value in chosen], json.dumps(chosen[-1][0]) if more else None)
+
+
+def _plain(key: str | tuple[str, str]) -> object:
+    """Answer a key as JSON gives it back."""
+    return key if isinstance(key, str) else list(key)

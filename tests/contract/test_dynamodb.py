@@ -37,6 +37,7 @@ class DynamoDBHarness(Harness):
     kind: ClassVar[type[DynamoDBStorage]] = DynamoDBStorage
     sees_rows = False
     scale = 300
+    checked_every = 0  # emulators take longer to check than to test
     examples = 8
     threads = 4
 

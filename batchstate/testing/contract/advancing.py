@@ -23,6 +23,7 @@ from batchstate.testing.clock import START
 from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import LINE, LOOP, everything, filed, lag, made, row, walked
 from batchstate.testing.faults import Crash, Fault, crash_after, drop_reply, record
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import retire
 from batchstate.transition import transition
 
@@ -226,6 +227,7 @@ class Advancing(Contract):
             assert (step.outcome, step.batch.version) in [("already", 2), ("moved", 2)]
             assert filed(store, batch.id)["testing"] == 2
 
+    @leaves("stale record")
     def test_a_stale_message_repairs_too(self, store: Storage, plain: Storage) -> None:
         """A late message files the record of the state the batch is in by now, which may be missing."""
         lag(plain, "queued", "testing", "merging")

@@ -19,6 +19,7 @@ from batchstate.listing import find_by_request_id
 from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import associated, crowd, made, new, plant, walked
 from batchstate.testing.faults import record
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import retire
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ class Finding(Contract):
             if call.method == "get_batches":
                 assert len(list(call.args[0])) == len(set(call.args[0]))
 
+    @leaves("unreadable row")
     def test_a_row_that_cannot_be_read_is_named(self, store: Storage, harness: Harness) -> None:
         """An attempt whose row cannot be read ends the search, by its ID, or is told to who asks for it."""
         good, broken, newer = (made(store, name, requests=["r"]) for name in ("a", "broken", "newer"))

@@ -29,6 +29,7 @@ from batchstate.testing.contract.given import (
     wrong,
 )
 from batchstate.testing.faults import Crash, crash_after, drop_reply, record
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import retire
 from batchstate.transition import transition
 
@@ -129,6 +130,7 @@ class Creation(Contract):
         assert row(store) == first
         assert find_by_request_id(store, "r-3").batches == ()
 
+    @leaves("broken history", "missing association", "unfiled batch")
     def test_a_lost_creation_repairs_nothing(self, store: Storage, plain: Storage) -> None:
         """A creation with other requests leaves the stored batch as unrepaired as it was."""
         assert plain.create_batches([marked(new())]) == [None]
@@ -311,6 +313,7 @@ class Creation(Contract):
 class PrimitiveCreation(Contract):
     """What `create_batches` and `create_whole` themselves do."""
 
+    @leaves("broken history", "missing association", "unfiled batch")
     def test_a_row_is_inserted_as_it_stands(self, plain: Storage) -> None:
         """An insert takes the batch at its own version, as a copy of a store needs it, and files no record."""
         batch = marked(attrs.evolve(new(state="testing", n=1), version=7, entered=5, created_at=11, updated_at=12))
@@ -321,6 +324,7 @@ class PrimitiveCreation(Contract):
         assert filed(plain) == {}
         assert associated(plain, "r-1") == []
 
+    @leaves("broken history", "missing association", "unfiled batch")
     def test_an_insert_never_overwrites(self, plain: Storage) -> None:
         """An insert of an ID that is there is refused with the row that was met, which stays."""
         first = marked(attrs.evolve(new(n=1), version=3))
@@ -339,6 +343,7 @@ class PrimitiveCreation(Contract):
         assert plain.create_batches([batch, batch]) == [None, None]
         assert row(plain) == batch
 
+    @leaves("broken history", "missing association", "unfiled batch")
     def test_an_insert_is_refused_for_each_item_alone(self, plain: Storage) -> None:
         """What cannot be stored is answered as `check_batches` answers it, and the rest is stored."""
         batches = [
@@ -358,6 +363,7 @@ class PrimitiveCreation(Contract):
         assert refusals == [type(None), QueueMismatchError, InvalidNameError, *[InvalidValueError] * 3]
         assert sorted(plain.get_batches(["a", "b", "c", "d", "e"])) == ["a"]
 
+    @leaves("broken history")
     def test_a_whole_creation_is_one_step(self, plain: Storage) -> None:
         """Where the storage can, row, associations and record are written together, and nothing where it is refused."""
         if not isinstance(plain, AtomicCreates):

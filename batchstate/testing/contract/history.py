@@ -12,6 +12,7 @@ from batchstate.listing import list_by_states
 from batchstate.moves import Move
 from batchstate.testing.contract.base import Contract
 from batchstate.testing.contract.given import made, new, plant, row, walked
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import retire
 from batchstate.transition import transition
 
@@ -73,6 +74,7 @@ class Histories(Contract):
         last = row(store).history[-1]
         assert (last.source, last.to, last.version, last.by, last.why) == ("failed", "failed", 3, "tidier", "retired")
 
+    @leaves("broken history")
     def test_a_broken_history_costs_nobody_who_does_not_look(self, store: Storage, harness: Harness) -> None:
         """A history that cannot be read is told of when somebody looks, by the batch's ID, and stops nothing else."""
         plant(harness, made(store), moves="no history")

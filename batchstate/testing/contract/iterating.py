@@ -13,6 +13,7 @@ from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import LINE, LOOP, crowd, made, row
 from batchstate.testing.contract.given import record as membership
 from batchstate.testing.faults import record
+from batchstate.testing.soundness import leaves
 from batchstate.transition import transition
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = ["Iterating"]
 class Iterating(Contract):
     """What `iter_by_states` does."""
 
+    @leaves("stale record")
     @pytest.mark.parametrize("page", [1, 2, 7, 500])
     def test_the_same_batches_as_a_listing(self, store: Storage, page: int) -> None:
         """Whatever the size of a page, the batches are those of `list_by_states`, each once."""

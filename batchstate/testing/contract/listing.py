@@ -21,6 +21,7 @@ from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import LINE, LOOP, crowd, filed, lag, made, new, plant, row, swap, walked
 from batchstate.testing.contract.given import record as membership
 from batchstate.testing.faults import Fault, record
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import purge, retire
 from batchstate.transition import transition
 
@@ -46,6 +47,7 @@ class Listing(Contract):
         assert list_by_states(store, ["failed"]) == []
         assert list_by_states(store, []) == []
 
+    @leaves("stale record")
     def test_the_row_decides_and_never_the_bucket(self, store: Storage) -> None:
         """A batch is listed under its own state alone, whatever states it is filed under."""
         batch = made(store)
@@ -81,6 +83,7 @@ class Listing(Contract):
         reads = [call.args[0] for call in notes.calls if call.method in ("list_records", "list_records_of")]
         assert reads in (["queued"], [("queued",)], [["queued"]])
 
+    @leaves("stale record")
     def test_each_candidate_is_loaded_once(self, opened: Opener) -> None:
         """A batch that is filed under several of the states is loaded by one key in one call."""
         notes = record()
@@ -106,6 +109,7 @@ class Listing(Contract):
             batch = transition(first, batch, state)
             assert list_by_states(second, [state]) == [batch]
 
+    @leaves("record of a retired batch")
     def test_retired_batches_are_not_listed(self, store: Storage, plain: Storage) -> None:
         """A retired batch is not listed, not even while the record of its last state is there."""
         assert plain.update_batches([swap(made(store), "failed", retired_at=7)]) == [None]
@@ -159,6 +163,7 @@ class Listing(Contract):
 class ListingProblems(Contract):
     """What a listing does with records and rows that are wrong."""
 
+    @leaves("dangling record")
     def test_a_record_without_a_row_is_an_error(self, store: Storage, harness: Harness) -> None:
         """A record that names a batch without a row is told of by both names: rows were lost."""
         made(store, "good")
@@ -171,6 +176,7 @@ class ListingProblems(Contract):
             assert (caught.value.state, caught.value.batch_id) == ("queued", "lost")
             assert not caught.value.retryable
 
+    @leaves("unreadable row")
     def test_a_row_that_cannot_be_read_is_an_error(self, store: Storage, harness: Harness) -> None:
         """A row that is not what batchstate writes is told of by its ID, and never skipped silently."""
         made(store, "good")
@@ -186,6 +192,7 @@ class ListingProblems(Contract):
             assert isinstance(found["broken"], CorruptRowError), name
             assert isinstance(found["good"], Batch)
 
+    @leaves("unreadable row")
     def test_a_row_of_a_newer_format_is_an_error(self, store: Storage, harness: Harness) -> None:
         """A row that a newer program wrote is told of as such, and says to upgrade."""
         plant(harness, made(store), format=2)
@@ -194,6 +201,7 @@ class ListingProblems(Contract):
             list_by_states(store, ["queued"])
         assert isinstance(store.get_batches(["b"])["b"], UnsupportedFormatError)
 
+    @leaves("unreadable row")
     def test_no_write_touches_what_cannot_be_read(self, store: Storage, harness: Harness) -> None:
         """A row that cannot be read is neither swapped nor created over; it is left as it is."""
         broken, newer = made(store, "broken"), made(store, "newer")
@@ -207,6 +215,7 @@ class ListingProblems(Contract):
             assert isinstance(outcome, error)
             assert isinstance(store.get_batches([batch.id])[batch.id], error)
 
+    @leaves("dangling record", "unreadable row")
     def test_an_inspector_sees_the_good_ones_and_is_told_of_the_others(self, store: Storage, harness: Harness) -> None:
         """With `on_problem` the good batches are listed, and each problem is told of once for each look."""
         good = [made(store, "a"), made(store, "z")]
@@ -263,6 +272,7 @@ CORRUPT: dict[str, dict[str, object]] = {
 class ListingWhileBatchesMove(Contract):
     """What a listing never misses."""
 
+    @leaves("stale record", "unfiled batch")
     def test_complete_finds_a_batch_whose_record_is_behind(self, store: Storage, plain: Storage) -> None:
         """Between swap and put a batch is filed under an earlier state; `complete` reads that bucket too."""
         behind = lag(plain, "queued", "testing", "merging")

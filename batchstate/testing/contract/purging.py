@@ -32,6 +32,7 @@ from batchstate.testing.contract.given import (
 )
 from batchstate.testing.contract.given import record as membership
 from batchstate.testing.faults import Fault, record, resend
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import purge, retire
 from batchstate.transition import transition
 
@@ -133,6 +134,7 @@ class Purging(Contract):
         assert list_by_states(store, ["queued"]) == [kept]
         assert sorted(store.get_batches(["kept", "gone"])) == ["kept"]
 
+    @leaves("unreadable row")
     def test_a_row_that_cannot_be_read_stays(self, store: Storage, harness: Harness) -> None:
         """A retired row that cannot be read ends the purge, or is told to who asks for it; the others go."""
         plant(harness, retired_at_once(store, harness, "broken"), moves="x", attributes="?")

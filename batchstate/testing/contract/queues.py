@@ -31,6 +31,7 @@ from batchstate.testing.contract.given import (
 )
 from batchstate.testing.contract.given import record as membership
 from batchstate.testing.faults import record
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import purge, reconcile, retire
 from batchstate.transition import ensure_record, transition, transition_many
 
@@ -57,6 +58,7 @@ class Queues(Contract):
         assert find_by_request_id(one, "x") == ((), 0)
         assert (filed(one), filed(two)) == ({"queued": 1}, {"testing": 1})
 
+    @leaves("stale record", "unfiled batch")
     def test_what_is_done_in_one_leaves_the_other_as_it_is(self, opened: Opener, harness: Harness) -> None:
         """Moves, repairs, tidying and purges in one queue change nothing in another with the same names."""
         one, two = opened("one"), opened("two")
@@ -106,6 +108,7 @@ class Queues(Contract):
         assert everything(one) == {"batches": [], "records": [], "associations": []}
         assert everything(two) == before
 
+    @leaves("stale record")
     def test_every_writing_method_refuses_another_queues_items(self, plain: Storage) -> None:
         """Each writing method answers an item of another queue so, in its place, and does the others."""
         made(plain)
@@ -153,6 +156,7 @@ class Queues(Contract):
 
         assert store.list_queues() == opened("empty").list_queues() == ["B", "a", "b", "é"]
 
+    @leaves("broken history", "missing association", "unfiled batch")
     def test_a_queue_is_known_as_soon_as_its_first_row(self, opened_steps: Opener) -> None:
         """A queue is listed from its first row on, and each later creation changes nothing of that."""
         store = opened_steps()
@@ -222,6 +226,7 @@ class Scanning(Contract):
 
         assert names <= seen
 
+    @leaves("unreadable row")
     def test_a_row_that_cannot_be_read_is_shown_as_such(self, store: Storage, harness: Harness) -> None:
         """In place of a row that cannot be read stands the error that names it, and the others are shown."""
         good = made(store, "good")

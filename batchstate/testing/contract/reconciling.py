@@ -12,6 +12,7 @@ from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import LINE, LOOP, crowd, everything, filed, lag, made, moved, plant, row, walked
 from batchstate.testing.contract.given import record as membership
 from batchstate.testing.faults import Crash, Fault, crash_after, record
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import reconcile, retire
 from batchstate.transition import transition
 
@@ -115,6 +116,7 @@ class Reconciling(Contract):
         assert reconcile(store, LINE.states) == (1, 0, 1)
         assert filed(store) == {}
 
+    @leaves("dangling record")
     def test_a_dangling_record_is_an_error_and_stays(self, store: Storage, harness: Harness) -> None:
         """A record without a row ends the walk, or is told to who asks for it; it is not removed."""
         made(store)
@@ -128,6 +130,7 @@ class Reconciling(Contract):
         assert [type(problem) for problem in problems] == [DanglingRecordError]
         assert filed(store) == {"queued": 1}
 
+    @leaves("unreadable row")
     def test_a_row_that_cannot_be_read_is_an_error_and_stays(self, store: Storage, harness: Harness) -> None:
         """A row that cannot be read ends the walk, or is told to who asks for it; the others are mended."""
         plant(harness, made(store, "broken"), requests="[")
@@ -158,6 +161,7 @@ class Reconciling(Contract):
         reconcile(opened(), LINE.states)
         assert filed(plain) == {"testing": 2}
 
+    @leaves("stale record", "unfiled batch")
     def test_only_the_states_given_are_walked(self, store: Storage, plain: Storage) -> None:
         """The records of other states are not looked at."""
         lag(plain, "queued", "testing")

@@ -14,6 +14,7 @@ from batchstate.errors import InvalidNameError, InvalidValueError, QueueMismatch
 from batchstate.storage import SnapshotListing, Storage
 from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import crowd, filed, made, paged, record, walked
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import retire
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = ["Paging", "Records"]
 class Records(Contract):
     """What `put_records`, `delete_records` and `get_records` do."""
 
+    @leaves("stale record")
     def test_a_record_is_filed_and_read(self, plain: Storage) -> None:
         """A record that was put is read as it was put, by its state and batch, and in its state's listing."""
         made(plain)
@@ -34,6 +36,7 @@ class Records(Contract):
         assert plain.get_records([("testing", "b")]) == [record("testing", 7)]
         assert list(plain.list_records("testing").items) == [record("testing", 7)]
 
+    @leaves("stale record")
     def test_put_keeps_the_higher_version(self, plain: Storage) -> None:
         """A put over a record of a higher or the same version changes nothing; over a lower one it raises it."""
         made(plain)
@@ -62,6 +65,7 @@ class Records(Contract):
         """A delete of what is not there does nothing, successfully."""
         assert plain.delete_records([record("testing"), record("testing")]) == [None, None]
 
+    @leaves("stale record")
     def test_versions_are_compared_as_numbers(self, plain: Storage) -> None:
         """Ten is more than nine, and a version beyond 2**32 is more than both."""
         made(plain)
@@ -107,6 +111,7 @@ class Records(Contract):
         assert [type(outcome) for outcome in deletes[1:-1]] == refused
         assert filed(plain) == {"queued": 1}
 
+    @leaves("stale record")
     def test_records_of_different_batches_and_states_are_apart(self, plain: Storage) -> None:
         """A put or delete touches the record of its own state and batch alone."""
         for batch_id in ("b", "c"):
@@ -140,6 +145,7 @@ class Records(Contract):
 
         assert filed(plain) == ({} if harness.sees_rows else {"testing": 9})
 
+    @leaves("stale record")
     def test_any_order_of_puts_and_deletes_keeps_the_fence(self, opened_plain: Opener, harness: Harness) -> None:
         """Whatever is put and deleted in whatever order, what is there is what the two rules say."""
         versions = st.integers(1, 6)
@@ -216,6 +222,7 @@ class Paging(Contract):
 
         assert seen == {f"b-{number}" for number in range(9)}
 
+    @leaves("unfiled batch")
     @pytest.mark.parametrize("seed", range(5))
     def test_a_record_present_throughout_the_paging_is_returned(self, plain: Storage, seed: int) -> None:
         """While others are put and deleted between the pages, no record is missed that was there all the time."""

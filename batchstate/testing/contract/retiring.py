@@ -22,6 +22,7 @@ from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import LINE, crowd, filed, made, marked, new, paged, plant, row, walked, wrong
 from batchstate.testing.contract.given import record as membership
 from batchstate.testing.faults import Crash, Fault, crash_after, drop_reply, record, resend
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import purge, retire
 from batchstate.transition import ensure_record, transition
 
@@ -195,6 +196,7 @@ class Retired(Contract):
             batch for page in paged(lambda cursor: store.list_retired(cursor, limit=2)) for batch in page
         ] == retired
 
+    @leaves("broken history")
     def test_dates_are_compared_as_numbers(self, plain: Storage) -> None:
         """A date of fewer digits is earlier."""
         for name, at in (("a", 1_000), ("b", 999), ("c", 1_700_000_000_000), ("d", 0)):
@@ -222,6 +224,7 @@ class Retired(Contract):
         page = store.list_retired()
         assert (list(page.items), page.cursor) == ([], None)
 
+    @leaves("unreadable row")
     def test_a_retired_row_that_cannot_be_read_is_named(self, store: Storage, harness: Harness) -> None:
         """In place of a retired row that cannot be read stands the error that names it."""
         plant(harness, retire(store, made(store, "broken", "failed"), clock=harness.clock), attributes="{")

@@ -18,6 +18,7 @@ from batchstate.errors import (
 from batchstate.storage import AtomicMoves, Outcome, Storage, Swap
 from batchstate.testing.contract.base import Contract
 from batchstate.testing.contract.given import filed, made, marked, moved, new, record, row, swap, walked
+from batchstate.testing.soundness import leaves
 
 __all__ = ["Marks", "Swaps", "WholeMoves"]
 
@@ -36,6 +37,7 @@ class _EitherWrite(Contract):
 class Swaps(_EitherWrite):
     """What `update_batches`, and the row's part of `move_batches`, do."""
 
+    @leaves("stale record", "unfiled batch")
     def test_a_swap_at_the_rows_version_is_applied(self, write: Write, plain: Storage) -> None:
         """A swap whose `before` is the row's version writes `after`, all of it."""
         batch = made(plain, size=3, old=True)
@@ -49,6 +51,7 @@ class Swaps(_EitherWrite):
         assert stored.marks == step.after.marks
         assert stored.history == step.after.history
 
+    @leaves("stale record", "unfiled batch")
     def test_a_swap_at_another_version_is_refused(self, write: Write, plain: Storage) -> None:
         """A swap from a version that the row has left is refused with the row that was met, which stays."""
         batch = made(plain)
@@ -81,6 +84,7 @@ class Swaps(_EitherWrite):
         assert plain.get_batches(["b"]) == {}
         assert filed(plain) == {}
 
+    @leaves("stale record", "unfiled batch")
     def test_of_two_swaps_from_one_version_one_is_applied(self, write: Write, plain: Storage) -> None:
         """Of two swaps from one version the first is applied; the second is refused, retryably, and changes nothing."""
         batch = moved(plain, made(plain), "testing", "merging")
@@ -94,6 +98,7 @@ class Swaps(_EitherWrite):
         assert outcome.applied is False
         assert (row(plain).version, row(plain).attributes) == (4, {"by": 1})
 
+    @leaves("stale record", "unfiled batch")
     def test_what_the_winner_removed_stays_removed(self, write: Write, plain: Storage) -> None:
         """A loser that still holds what the winner removed does not bring it back."""
         batch = made(plain, x=1, y=2)
@@ -104,6 +109,7 @@ class Swaps(_EitherWrite):
         assert isinstance(outcome, VersionMismatchError)
         assert row(plain).attributes == {"y": 2}
 
+    @leaves("stale record", "unfiled batch")
     def test_the_requests_stay_as_they_are_stored(self, write: Write, plain: Storage) -> None:
         """A swap with other requests or another date of creation writes all the rest."""
         batch = made(plain)
@@ -115,6 +121,7 @@ class Swaps(_EitherWrite):
         assert stored.created_at == batch.created_at
         assert (stored.version, stored.attributes) == (2, {"n": 1})
 
+    @leaves("stale record", "unfiled batch")
     def test_a_swap_leads_to_the_next_version_only(self, plain: Storage) -> None:
         """No swap can be made that lowers a version, skips one, or changes the batch's name."""
         batch = moved(plain, made(plain), "testing", "merging")
@@ -123,6 +130,7 @@ class Swaps(_EitherWrite):
             with pytest.raises(InvalidValueError):
                 swap(batch, "merged", **fields)
 
+    @leaves("record of a retired batch")
     def test_a_retired_row_accepts_no_swap(self, write: Write, plain: Storage) -> None:
         """A swap of a retired row is refused, also from its very version and mark."""
         batch = made(plain)
@@ -134,6 +142,7 @@ class Swaps(_EitherWrite):
         assert isinstance(outcome, InvalidTransitionError)
         assert row(plain) == retiring.after
 
+    @leaves("record of a retired batch")
     def test_a_swap_that_retires_files_the_row_among_the_retired(self, write: Write, plain: Storage) -> None:
         """As soon as a swap that retires is seen, the row is among the retired."""
         batch = made(plain)
@@ -143,6 +152,7 @@ class Swaps(_EitherWrite):
 
         assert list(plain.list_retired().items) == [row(plain)]
 
+    @leaves("stale record", "unfiled batch")
     def test_swaps_of_one_call_are_applied_in_the_order_given(self, write: Write, plain: Storage) -> None:
         """Swaps of one row in one call are applied one after the other: all of a chain, of rivals the first."""
         batch = made(plain)
@@ -157,6 +167,7 @@ class Swaps(_EitherWrite):
         assert isinstance(outcomes[3], VersionMismatchError)
         assert row(plain) == third.after
 
+    @leaves("stale record", "unfiled batch")
     def test_each_swap_has_its_own_outcome(self, write: Write, plain: Storage) -> None:
         """Of many swaps each is answered in its place, and one that is refused costs the others nothing."""
         good, late, bad, far = (made(plain, name) for name in ("good", "late", "bad", "far"))
@@ -197,6 +208,7 @@ class Swaps(_EitherWrite):
 class Marks(_EitherWrite):
     """How a re-sent write is told from a lost race, and one history from another."""
 
+    @leaves("stale record", "unfiled batch")
     def test_a_swap_sent_twice_is_applied_once(self, write: Write, plain: Storage) -> None:
         """A swap that comes again is answered as done and changes nothing."""
         step = swap(made(plain), "testing")
@@ -207,6 +219,7 @@ class Marks(_EitherWrite):
 
         assert row(plain) == step.after
 
+    @leaves("stale record", "unfiled batch")
     def test_a_swap_sent_again_after_others_moved_on_is_still_known(self, write: Write, plain: Storage) -> None:
         """A row remembers its last eight writes, and answers each of them as done when it comes again."""
         step = swap(made(plain), "testing")
@@ -218,6 +231,7 @@ class Marks(_EitherWrite):
             assert write([step]) == [None]
             assert row(plain) == current
 
+    @leaves("stale record", "unfiled batch")
     def test_a_swap_sent_again_too_late_is_no_more_known(self, write: Write, plain: Storage) -> None:
         """After eight writes more, a re-send is refused with `applied` unknown, and changes nothing."""
         step = swap(made(plain), "testing")
@@ -231,6 +245,7 @@ class Marks(_EitherWrite):
         assert outcome.actual == 10
         assert row(plain) == current
 
+    @leaves("stale record", "unfiled batch")
     def test_a_lost_race_is_known_for_one_as_long_as_the_row_remembers(self, write: Write, plain: Storage) -> None:
         """`applied` is `False` while the row remembers another's write at the version we wanted, then `None`."""
         batch = made(plain)
@@ -244,6 +259,7 @@ class Marks(_EitherWrite):
 
         assert known == [False] * 8 + [None]
 
+    @leaves("stale record", "unfiled batch")
     def test_a_row_remembers_eight_writes(self, write: Write, plain: Storage) -> None:
         """The row keeps the versions and marks of its last eight writes, each mark another."""
         current = made(plain)
@@ -256,6 +272,7 @@ class Marks(_EitherWrite):
         assert [int(version) for version, _ in kept] == [6, 7, 8, 9, 10, 11, 12, 13]
         assert len({mark for _, mark in kept}) == 8
 
+    @leaves("stale record", "unfiled batch")
     def test_another_history_at_the_same_version_is_refused(self, write: Write, plain: Storage) -> None:
         """A row at the expected version by another mark is another's: a failover lost acknowledged writes."""
         batch = made(plain)
@@ -271,6 +288,7 @@ class Marks(_EitherWrite):
         assert outcome.actual is None
         assert row(plain) == current
 
+    @leaves("stale record", "unfiled batch")
     def test_without_a_mark_the_version_alone_decides(self, write: Write, plain: Storage) -> None:
         """A `before` that was not read from a store knows no mark, and is compared by version."""
         made(plain)
@@ -278,6 +296,7 @@ class Marks(_EitherWrite):
         assert write([swap(new(), "testing")]) == [None]
         assert row(plain).version == 2
 
+    @leaves("stale record", "unfiled batch")
     def test_a_refusal_never_contradicts_itself(self, write: Write, plain: Storage) -> None:
         """The version that a refusal names is the one the compare met, and never the one that was expected."""
         batch = made(plain)
@@ -312,6 +331,7 @@ class WholeMoves(Contract):
         assert moving.move_batches([swap(made(plain), "queued")]) == [None]
         assert filed(plain) == {"queued": 2}
 
+    @leaves("record of a retired batch", "stale record", "unfiled batch")
     def test_a_refused_move_touches_no_record(self, moving: AtomicMoves, plain: Storage) -> None:
         """Where a swap is refused, its records are as they were."""
         batch = made(plain)
@@ -335,6 +355,7 @@ class WholeMoves(Contract):
         assert moving.move_batches([step]) == [None]
         assert filed(plain) == {"testing": 2}
 
+    @leaves("stale record")
     def test_a_move_removes_no_record_above_its_version(self, moving: AtomicMoves, plain: Storage) -> None:
         """A move sent again when the batch is back in the old state leaves the record of that later stay."""
         first = swap(made(plain), "testing")

@@ -17,6 +17,7 @@ from batchstate.testing.contract.base import Contract, Opener
 from batchstate.testing.contract.given import everything, filed, made, moved, row, walked, wrong
 from batchstate.testing.contract.given import record as membership
 from batchstate.testing.faults import Crash, Fault, crash_after, drop_reply, record
+from batchstate.testing.soundness import leaves
 from batchstate.tidying import retire
 from batchstate.transition import ensure_record, transition
 
@@ -145,6 +146,7 @@ class UnfinishedTransitions(Contract):
 class Repair(Contract):
     """What `ensure_record` does."""
 
+    @leaves("stale record")
     def test_the_record_of_the_present_state_is_filed(self, store: Storage, plain: Storage) -> None:
         """A record that is missing is put, at the version of the batch."""
         current = moved(plain, made(store), "testing")
