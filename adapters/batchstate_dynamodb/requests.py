@@ -32,6 +32,7 @@ TRIES: Final = 8
 """How often a request is sent before the store counts as unavailable; the waits add up to some six seconds."""
 
 _FIRST_WAIT: Final = 0.05
+_LONGEST_BACK_OFF: Final = 0.5
 _MOST_THREADS: Final = 64
 _KEYS_A_GET: Final = 100
 _ITEMS_A_WRITE: Final = 25
@@ -120,10 +121,20 @@ class Requests:
         with suppress(ConditionFailedError):
             self.call(operation, **parameters)
 
-    def transact(self, actions: Sequence[dict[str, Any]]) -> None:
-        """Write all of these or none; raises as `call` does."""
+    def transact(self, actions: Sequence[dict[str, Any]], token: str | None = None) -> None:
+        """Write all of these or none; raises as `call` does.
+
+        Args:
+            actions: what to write.
+            token: where given, the service writes once what it is sent twice with it within ten minutes.
+        """
         named = [{verb: {"TableName": self.table, **action[verb]} for verb in action} for action in actions]
-        self._send("transact_write_items", {"TransactItems": named})
+        same = {} if token is None else {"ClientRequestToken": token}
+        self._send("transact_write_items", {"TransactItems": named, **same})
+
+    def back_off(self, tries: int) -> None:
+        """Wait a random while, longer after more tries, up to half a second, because others write the same items."""
+        self._sleep(random.uniform(0, min(_FIRST_WAIT * 2**tries, _LONGEST_BACK_OFF)))  # noqa: S311 - no secret
 
     def get(self, key: Key) -> Item | None:
         """Load one item, strongly consistent."""

@@ -22,6 +22,8 @@ from batchstate_dynamodb.expressions import (
     row_is_live,
     update_row,
 )
+from batchstate_dynamodb.job_layout import JobKeys
+from batchstate_dynamodb.jobs import DynamoDBJobs
 from batchstate_dynamodb.layout import Key, encode_batches, item_key
 from batchstate_dynamodb.storage import DynamoDBStorage
 
@@ -40,12 +42,21 @@ MOST_REQUESTS: Final = _ACTIONS - 2
 Action = dict[str, Any]
 
 
-class TransactingDynamoDBStorage(DynamoDBStorage):
-    """As `DynamoDBStorage`, but a move, a creation and a retirement are one transaction each.
+class TransactingDynamoDBStorage(DynamoDBJobs, DynamoDBStorage):
+    """As `DynamoDBStorage`, but a move, a creation and a retirement are one transaction each, and it keeps jobs.
 
     A batch of more than 98 requests is created in the three writes, after a look whether its ID is
     taken: only who loses that race then leaves associations that lead nowhere.
     """
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - those of `DynamoDBStorage`
+        super().__init__(*args, **options)
+        self._keys = JobKeys(self._layout)
+
+    def delete_batches(self, batches: Sequence[Batch], states: Sequence[str]) -> list[Outcome]:
+        outcomes = super().delete_batches(batches, states)
+        self._forget_holds(batch.id for batch, outcome in zip(batches, outcomes, strict=True) if outcome is None)
+        return outcomes
 
     def move_batches(self, swaps: Sequence[Swap]) -> list[Outcome]:
         rows = encode_batches([swap.after for swap in swaps], self._queue)

@@ -15,7 +15,9 @@ import pytest
 from typing_extensions import override
 
 from batchstate.storage import AtomicCreates, AtomicMoves
-from batchstate.testing import Harness, StorageContract
+from batchstate.testing import Harness, JobContract, StorageContract
+from batchstate.testing.contract.jobs.late import LateSettling
+from batchstate.testing.contract.jobs.replays import Replays
 from batchstate.wire import BatchRow
 from batchstate_dynamodb import DynamoDBStorage, TransactingDynamoDBStorage, create_table
 from batchstate_dynamodb.layout import MOST, Layout, item_key, row_item
@@ -180,6 +182,34 @@ class TestTransactingDynamoDBOnMotoInProcess(TransactingContract):
         """Give the table, and empty it."""
         with emptied(moto_in_this_process) as (client, table):
             yield TransactingHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+
+
+class JobHarness(TransactingHarness):
+    """The same for jobs: moto copies a whole table for each transaction, and each look of the machine takes many."""
+
+    scale = 60
+    threads = 3
+    steps = 150
+
+
+class TestDynamoDBJobsOnMotoInProcess(JobContract):
+    """The claim half's contract on moto inside this process."""
+
+    @pytest.fixture
+    def harness(self, moto_in_this_process: Emulator) -> Iterator[Harness]:
+        """Give the table, and empty it."""
+        with emptied(moto_in_this_process) as (client, table):
+            yield JobHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+
+
+class TestDynamoDBJobsOnMoto(LateSettling, Replays):
+    """A part of the same on moto over HTTP: every changing call sent twice, and settlements that come late."""
+
+    @pytest.fixture
+    def harness(self, moto_over_http: Emulator) -> Iterator[Harness]:
+        """Give the table, and empty it."""
+        with emptied(moto_over_http) as (client, table):
+            yield JobHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
 
 
 class TestDynamoDBOnMoto(OneWayContract):

@@ -27,6 +27,10 @@ def _value_size(value: Mapping[str, Any]) -> int:
     if kind == "N":
         digits = str(content).lstrip("-").strip("0")
         return ceil(len(digits) / 2) + 1 + int(str(content).startswith("-"))
+    if kind == "L":
+        return 3 + sum(1 + _value_size(one) for one in content)
+    if kind == "M":
+        return 3 + sum(1 + len(name.encode()) + _value_size(one) for name, one in content.items())
     raise AssertionError(f"no item of ours has a value of type {kind}")
 
 
