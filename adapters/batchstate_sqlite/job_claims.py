@@ -50,7 +50,8 @@ def claim(step: JobStep, claiming: Claiming) -> Claimed | None:
     """Take jobs and make a claim of them. Answers as `claim_jobs` does, which has seen that there is no such batch."""
     if step.paused is not None:
         return None
-    step.wake_due_groups()
+    if claiming.group is None:
+        step.wake_due_groups()
     limit = min(claiming.limit, MAX_CLAIM)
     if claiming.group is not None:
         group = step.group(claiming.group)

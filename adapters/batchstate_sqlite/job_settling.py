@@ -129,6 +129,7 @@ def _settle(
 
 def sweep(step: JobStep, limit: int, *, max_stalls: int, by: str, skew: int) -> Swept:
     """Take back lapsed jobs. Answers as `sweep_jobs` does."""
+    step.by_name = True
     horizon = step.now - skew
     values = (step.queue, horizon, LEASES_LOOKED_AT)
     claims = [ClaimState._make(row) for row in step.cursor.execute(sql.LEASES_TO_LOOK_AT, values).fetchall()]

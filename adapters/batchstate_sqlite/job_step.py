@@ -62,6 +62,8 @@ class JobStep:
         self._groups: dict[str, GroupState] = {}
         self._written: dict[str, tuple[object, ...] | None] = {}
         self._touched: dict[str, None] = {}
+        self.by_name = False
+        """Whether groups join the ring by name at the end of the step, as where the call names no jobs."""
         self._writes = _Writes()
 
     # ---------------------------------------------------------------------------------- groups
@@ -137,6 +139,8 @@ class JobStep:
     def _touch(self, group: GroupState) -> None:
         """Let a group that has become servable by its line join at once, before those that do so after it."""
         self._touched[group.name] = None
+        if self.by_name:
+            return
         if group.turn is None and group.waiting > 0 and group.paused is None and group.headroom(self.ceiling) != 0:
             self._join_ring(group)
 
@@ -249,7 +253,7 @@ class JobStep:
     def finish(self) -> None:
         """Write all that is left: jobs, the ring, groups, the queue."""
         self.write_jobs()
-        for name in self._touched:
+        for name in sorted(self._touched) if self.by_name else self._touched:
             self.refresh(self.group(name))
         self._write_groups()
         queue = (self.paused, self.ceiling, self.added, self.turns)

@@ -192,6 +192,7 @@ class JobHarness(TransactingHarness):
     steps = 150
 
 
+@pytest.mark.large  # moto copies all its tables for each transaction: some hundred tests take many minutes
 class TestDynamoDBJobsOnMotoInProcess(JobContract):
     """The claim half's contract on moto inside this process."""
 
