@@ -157,7 +157,8 @@ def _wrong_counts(store: JobStore, tally: _Tally) -> Iterator[Fault]:
         if not wrong:
             return
         again: _Tally = {}
-        for place in dict.fromkeys(place for _, place in wrong):
+        places: set[Place] = {place for _, place in wrong}
+        for place in places:
             for page in _jobs(store, place):
                 _add_to(again, place, page)
         found = _differences(store, again)
