@@ -117,7 +117,7 @@ def _take(step: JobStep, group: GroupState, limit: int, claiming: Claiming) -> l
         except CorruptRowError as error:
             _put_aside(step, JobRow._make(row), error)
     if jobs:
-        cursor.execute(sql.HOLD_FIRST_IN_LINE, (claiming.id, queue, group.name, len(jobs)))
+        cursor.execute(sql.HOLD_FIRST_IN_LINE, (claiming.id, queue, queue, group.name, len(jobs)))
         cursor.execute(sql.ADVANCE_LINE, (queue, group.name, jobs[-1].order))
         group.waiting -= len(jobs)
         group.active += len(jobs)

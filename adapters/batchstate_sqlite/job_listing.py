@@ -61,7 +61,7 @@ def _listing(
     """Answer the statement that lists a place after a key, and its values but for the limit."""
     name, due, order = start
     if place == "active":
-        return sql.HELD_JOBS_AFTER, (queue, group, name, order)
+        return sql.HELD_JOBS_AFTER, (queue, group, group, name, order)
     if group is None:
         return {
             "waiting": (sql.WAITING_JOBS_AFTER, (queue, name, order)),
@@ -99,7 +99,7 @@ def counts(cursor: Cursor, queue: str, now: int) -> QueueCounts:
         _counts_of(GroupState(*row[:-1]), row[-1], ceiling) for row in fetched(cursor, sql.GROUPS_WITH_OLDEST, (queue,))
     )
     [claims] = cursor.execute(sql.COUNT_CLAIMS, (queue,)).fetchone()
-    [lapsed] = cursor.execute(sql.COUNT_LAPSED, (queue, now)).fetchone()
+    [lapsed] = cursor.execute(sql.COUNT_LAPSED, (queue, now, now, now)).fetchone()
     return QueueCounts(groups, paused, ceiling, claims, lapsed, now)
 
 

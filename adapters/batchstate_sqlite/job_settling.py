@@ -96,7 +96,7 @@ def _look_up(step: JobStep, claim_id: str, ids: Sequence[str]) -> dict[str, _Kno
     """Answer what is known of jobs that the claim held once."""
     if not ids:
         return {}
-    values = (json.dumps(ids), step.queue, claim_id)
+    values = (json.dumps(ids), step.queue, claim_id, step.queue)
     return {
         row[0]: _Known(row[1], JobRow._make(row[2:]) if row[2] is not None else None)
         for row in step.cursor.execute(sql.JOBS_TO_SETTLE, values).fetchall()

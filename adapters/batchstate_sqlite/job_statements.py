@@ -60,9 +60,9 @@ COMPLETE_HELD_JOBS: Final = """
 
 JUST_COMPLETED: Final = """
     SELECT j.id
-    FROM json_each(?1) AS k CROSS JOIN batchstate_jobs AS j
+    FROM json_each(?) AS k CROSS JOIN batchstate_jobs AS j
     LEFT JOIN batchstate_associations AS a ON a.queue = j.queue AND a.request_id = j.id AND a.batch_id = j.claim
-    WHERE j.queue = ?2 AND j.id = k.value AND j.claim = ?3 AND j.place = 'done' AND j.due_at = ?4
+    WHERE j.queue = ? AND j.id = k.value AND j.claim = ? AND j.place = 'done' AND j.due_at = ?
         AND coalesce(a.outcome, '') = ''
 """
 
@@ -84,9 +84,9 @@ BARE_JOBS_OF: Final = f"""
 
 JOBS_TO_SETTLE: Final = f"""
     SELECT k.value, a.outcome, {_BARE_COLUMNS_OF_J}
-    FROM json_each(?1) AS k
-    LEFT JOIN batchstate_associations AS a ON a.queue = ?2 AND a.request_id = k.value AND a.batch_id = ?3
-    LEFT JOIN batchstate_jobs AS j ON j.queue = ?2 AND j.id = k.value AND j.place <> 'done'
+    FROM json_each(?) AS k
+    LEFT JOIN batchstate_associations AS a ON a.queue = ? AND a.request_id = k.value AND a.batch_id = ?
+    LEFT JOIN batchstate_jobs AS j ON j.queue = ? AND j.id = k.value AND j.place <> 'done'
 """
 
 SET_OUTCOMES: Final = """
@@ -124,9 +124,9 @@ FIRST_IN_LINE: Final = f"""
 """
 
 HOLD_FIRST_IN_LINE: Final = """
-    UPDATE batchstate_jobs SET place = 'active', deliveries = deliveries + 1, claim = ?1
-    WHERE queue = ?2 AND id IN (
-        SELECT job_id FROM batchstate_line WHERE queue = ?2 AND "group" = ?3 ORDER BY "order" LIMIT ?4
+    UPDATE batchstate_jobs SET place = 'active', deliveries = deliveries + 1, claim = ?
+    WHERE queue = ? AND id IN (
+        SELECT job_id FROM batchstate_line WHERE queue = ? AND "group" = ? ORDER BY "order" LIMIT ?
     )
 """
 
@@ -238,9 +238,9 @@ LEAVE_TURN: Final = "DELETE FROM batchstate_ring WHERE queue = ? AND turn = ?"
 BATCH_EXISTS: Final = "SELECT 1 FROM batchstate_batches WHERE queue = ? AND id = ?"
 
 CLAIM_IS_KNOWN: Final = """
-    SELECT 1 FROM batchstate_batches WHERE queue = ?1 AND id = ?2
+    SELECT 1 FROM batchstate_batches WHERE queue = ? AND id = ?
     UNION ALL
-    SELECT 1 FROM batchstate_claims WHERE queue = ?1 AND id = ?2
+    SELECT 1 FROM batchstate_claims WHERE queue = ? AND id = ?
 """
 
 ASSOCIATE: Final = """
@@ -310,12 +310,12 @@ COUNT_CLAIMS: Final = "SELECT count(*) FROM batchstate_claims WHERE queue = ?"
 
 COUNT_LAPSED: Final = """
     SELECT count(*) FROM batchstate_leases AS l CROSS JOIN batchstate_claims AS c
-    WHERE l.queue = ?1 AND l.filed_at <= ?2 AND c.queue = l.queue AND c.id = l.claim AND c.expires_at <= ?2
+    WHERE l.queue = ? AND l.filed_at <= ? AND c.queue = l.queue AND c.id = l.claim AND c.expires_at <= ?
         AND EXISTS (
             SELECT 1 FROM batchstate_claim_jobs AS h CROSS JOIN json_each(h.job_ids) AS k
                 CROSS JOIN batchstate_jobs AS j
             WHERE h.queue = c.queue AND h.claim = c.id AND j.queue = h.queue AND j.id = k.value
-                AND j.claim = h.claim AND j.place = 'active' AND coalesce(j.extended_to, 0) <= ?2
+                AND j.claim = h.claim AND j.place = 'active' AND coalesce(j.extended_to, 0) <= ?
         )
 """
 
@@ -361,10 +361,10 @@ HELD_JOBS_AFTER: Final = f"""
     SELECT {_COLUMNS_OF_J}, c.expires_at
     FROM batchstate_claims AS c CROSS JOIN batchstate_claim_jobs AS h CROSS JOIN json_each(h.job_ids) AS k
         CROSS JOIN batchstate_jobs AS j
-    WHERE c.queue = ?1 AND h.queue = c.queue AND h.claim = c.id AND j.queue = h.queue AND j.id = k.value
-        AND j.claim = h.claim AND j.place = 'active' AND (?2 IS NULL OR j."group" = ?2)
-        AND (j."group", j."order") > (?3, ?4)
-    ORDER BY j."group", j."order" LIMIT ?5
+    WHERE c.queue = ? AND h.queue = c.queue AND h.claim = c.id AND j.queue = h.queue AND j.id = k.value
+        AND j.claim = h.claim AND j.place = 'active' AND (? IS NULL OR j."group" = ?)
+        AND (j."group", j."order") > (?, ?)
+    ORDER BY j."group", j."order" LIMIT ?
 """
 
 # -------------------------------------------------------------------------------------- holds

@@ -74,7 +74,7 @@ class SQLiteJobs:
     def claim_jobs(self, claiming: Claiming) -> Claimed | None:
         self._refuse_lease()
         with self._step(nudging=False) as step:
-            if step.cursor.execute(sql.CLAIM_IS_KNOWN, (self._queue, claiming.id)).fetchone():
+            if step.cursor.execute(sql.CLAIM_IS_KNOWN, (self._queue, claiming.id) * 2).fetchone():
                 return job_claims.claimed_again(step.cursor, self._queue, claiming.id)
             return job_claims.claim(step, claiming)
 

@@ -41,7 +41,7 @@ class SQLiteJobFloor:
         rows = execute(sql.FIRST_IN_LINE, (claim_id, queue, "", limit)).fetchall()
         ids = [row[1] for row in rows]
         payloads = [json.loads(row[5]) for row in rows]
-        execute(sql.HOLD_FIRST_IN_LINE, (claim_id, queue, "", len(ids)))
+        execute(sql.HOLD_FIRST_IN_LINE, (claim_id, queue, queue, "", len(ids)))
         execute(sql.ADVANCE_LINE, (queue, "", rows[-1][4]))
         requests = json.dumps(ids, separators=(",", ":"))
         move = json.dumps([None, "claimed", 1, now, "bench", ""], separators=(",", ":"))

@@ -11,6 +11,7 @@ from batchstate.lifecycle import Lifecycle
 from batchstate.queue import BatchQueue
 from batchstate.readymade import CLAIM
 from batchstate.testing.contract.base import Contract, Opener
+from batchstate.testing.contract.given import paged
 from batchstate.testing.faults import Fault, Record, record
 
 if TYPE_CHECKING:
@@ -171,5 +172,5 @@ def everything_of(q: BatchQueue) -> Mapping[str, object]:
     return {
         "jobs": [one for place in PLACES for one in q.jobs(place)],
         "counts": store.count_jobs(),
-        "claims": sorted(store.list_claims().items, key=lambda claim: claim.id),
+        "claims": sorted((claim for page in paged(store.list_claims) for claim in page), key=lambda claim: claim.id),
     }

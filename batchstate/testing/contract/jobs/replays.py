@@ -11,7 +11,7 @@ from batchstate.entities import Batch
 from batchstate.errors import NotFoundError
 from batchstate.job_calls import Settling as Call
 from batchstate.jobs import Dead, Delay, Done, Retry
-from batchstate.testing.contract.given import everything
+from batchstate.testing.contract.given import everything, paged
 from batchstate.testing.contract.jobs.base import JobTests, Queues, added, everything_of, jobs_of
 from batchstate.testing.faults import drop_reply, resend
 from batchstate.testing.forwarding import JOB_WRITES
@@ -153,5 +153,5 @@ def _seen(q: BatchQueue) -> str:
 
 
 def _batches(q: BatchQueue) -> list[Batch]:
-    found = [batch for batch in q.store.scan("batches").items if isinstance(batch, Batch)]
-    return sorted(found, key=lambda batch: batch.id)
+    pages = paged(lambda cursor: q.store.scan("batches", cursor))
+    return sorted((one for page in pages for one in page if isinstance(one, Batch)), key=lambda batch: batch.id)
