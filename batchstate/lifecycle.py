@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import Factory, field, frozen
 
-from batchstate import pictures
 from batchstate.errors import InvalidTransitionError, InvalidValueError
 from batchstate.lifecycle_checks import (
     CLAIM_MOVES,
@@ -389,8 +388,12 @@ class Lifecycle:
 
     def mermaid(self, counts: Mapping[str, int] | None = None) -> str:
         """Draw the lifecycle as a Mermaid state diagram; see `batchstate.pictures.mermaid`."""
+        from batchstate import pictures  # noqa: PLC0415 - whoever does not draw does not load it
+
         return pictures.mermaid(self, counts)
 
     def svg(self, counts: Mapping[str, int] | None = None) -> str:
         """Draw the lifecycle as an SVG that needs nothing else; see `batchstate.pictures.svg`."""
+        from batchstate import pictures  # noqa: PLC0415 - whoever does not draw does not load it
+
         return pictures.svg(self, counts)

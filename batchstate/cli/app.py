@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from batchstate.cli import checks, looking, mending, serving, storing, watching, working
-from batchstate.cli.demo import run_demo
 
 __all__ = ["app"]
 
@@ -40,8 +39,9 @@ def root(
     The store, the queue and its lifecycle come from --url, --queue and --lifecycle, else from BATCHSTATE_URL,
     BATCHSTATE_QUEUE and BATCHSTATE_LIFECYCLE, else from `batchstate.toml` in the current folder.
 
-    Begin with `batchstate status`, go on with `batchstate check` and `batchstate show ID`. A name that begins with `-`
-    goes behind a `--`: `batchstate show -- -odd-name`.
+    Begin with `batchstate status`, go on with `batchstate check`, which finds what is wrong and says what mends it, and
+    `batchstate show ID`. Dead jobs are told by `batchstate dead`, with why they died, and taken back by
+    `batchstate revive`. A name that begins with `-` goes behind a `--`: `batchstate show -- -odd-name`.
 
     Exit codes: 0 done; 1 something was found or refused; 2 the command was not understood; 3 the store cannot be
     reached, try again; 4 the grace of `work` ran out.
@@ -63,4 +63,6 @@ def demo(
 
     Example: batchstate demo --kills 50
     """
+    from batchstate.cli.demo import run_demo  # noqa: PLC0415 - no other command needs it
+
     raise typer.Exit(run_demo(workers=workers, kills=kills, changes=changes, seed=seed, path=path, plain=plain))

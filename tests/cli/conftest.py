@@ -10,15 +10,24 @@ import pytest
 
 from batchstate import open_queue
 from batchstate_dynamodb import create_table
-from tests.cli.terminal import Command
+from tests.cli.terminal import Command, warm_start
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.servers.dynamo_servers import DynamoEndpoint
     from tests.servers.redis_servers import RedisEndpoint
 
 _numbers = count(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm() -> Iterator[None]:
+    """End the process that commands are forked from."""
+    yield
+    if warm_start.cache_info().currsize:
+        warm_start().close()
 
 
 @pytest.fixture
@@ -38,7 +47,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Command:
     moto: DynamoEndpoint = request.getfixturevalue("moto_server")
     table = f"cli-{getpid()}-{next(_numbers)}"
     create_table(moto.client(), table)
-    return Command(moto.url(table), tmp_path)
+    return Command(moto.url(table, transact="true", threads=1), tmp_path)  # moto mixes up what is written side by side
 
 
 def test_the_stores_are_apart(anywhere: Command) -> None:

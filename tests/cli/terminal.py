@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import pexpect
 from attrs import frozen
 
-__all__ = ["COMMAND", "PATIENCE", "Command", "Ended", "at_terminal", "environment"]
+from tests.cli.warm import WarmStart
+
+__all__ = ["COMMAND", "PATIENCE", "Command", "Ended", "at_terminal", "environment", "warm_start"]
 
 PATIENCE = 60
 """How many seconds a test waits for what must happen, on a slow machine."""
@@ -48,19 +51,29 @@ class Command:
     folder: Path
 
     def __call__(self, *words: str, text: str | None = None, **more: str) -> Ended:
-        """Run it to its end."""
-        ended = subprocess.run(
-            [*COMMAND, *words],
-            env=environment(**{"BATCHSTATE_URL": self.url, **more}),
-            cwd=self.folder,
-            input=text,
-            stdin=subprocess.DEVNULL if text is None else None,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        return Ended(ended.returncode, ended.stdout, ended.stderr)
+        """Run it to its end, from a warm start."""
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+            given.write((text or "").encode())
+            given.seek(0)
+            code = warm_start().run(
+                words,
+                environment(**{"BATCHSTATE_URL": self.url, **more}),
+                self.folder,
+                [stream.fileno() for stream in (given, out, err)],
+                patience=100,
+            )
+            return Ended(code, *(_text(stream) for stream in (out, err)))
+
+
+def _text(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    return stream.read().decode()
+
+
+@cache
+def warm_start() -> WarmStart:
+    """The process that commands are forked from; whoever uses it closes it."""
+    return WarmStart(environment())
 
 
 def at_terminal(on: Command, *words: str, **more: str) -> pexpect.spawn[str]:
