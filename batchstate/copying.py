@@ -115,7 +115,10 @@ def survey(source: Storage, target: Storage, *, on_progress: Callable[[str, int]
         _check_at_rest(source.queue, counts)
     total = 0 if counts is None else sum(getattr(counts, place) for place in MOVED)
     if total and not (has_jobs(target) and isinstance(target, Restorable)):
-        msg = f"queue {source.queue!r} has {total:,} jobs, and the target's backend cannot take jobs over as they stand"
+        msg = (
+            f"queue {source.queue!r} has {total:,} jobs, and the target cannot take jobs over as they stand; "
+            "DynamoDB can with transact=true"
+        )
         raise InvalidValueError(msg)
     batches = present = 0
     for page in _batches(source):

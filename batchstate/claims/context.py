@@ -51,7 +51,7 @@ class JobContext:
     def of(cls, store: Storage, lifecycle: Lifecycle, policy: JobPolicy, by: str, clock: Clock) -> JobContext:
         """Answer the context; raises `InvalidValueError` where the storage keeps no jobs."""
         if not has_jobs(store):
-            msg = f"{store!r} keeps batches but no jobs; open one of the backends that do"
+            msg = f"{store!r} keeps batches but no jobs; open a backend that does, DynamoDB with transact=true"
             raise InvalidValueError(msg)
         return cls(store, lifecycle, policy, by, clock)
 

@@ -11,6 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from batchstate import InvalidValueError, open_storage
 from batchstate.cli.output import complain, errors, print_json, say, table
 from batchstate.cli.settings import JsonOption, QueueOption, Target
+from batchstate.cli.stores import open_or_imagine
 from batchstate.copying import Copied, Survey, copy_queue, survey
 from batchstate.urls import StorageURL
 
@@ -43,12 +44,14 @@ def copy(
         msg = f"{ours} cannot be copied to itself"
         raise InvalidValueError(msg)
     at = Target(source, queue, None)
+    at.doubt()
     names = at.queues()
+    opening = open_or_imagine if dry_run else open_storage
     with ExitStack() as opened, _progress() as bar:
         pairs = [
             (
                 opened.enter_context(at.store(name)),
-                opened.enter_context(open_storage(target, queue=name)),
+                opened.enter_context(opening(target, queue=name)),
             )
             for name in names
         ]

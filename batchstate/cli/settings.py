@@ -19,13 +19,12 @@ from batchstate import (
     InvalidValueError,
     Lifecycle,
     MembershipRecord,
-    NotFoundError,
     Storage,
     open_storage,
 )
 from batchstate.cli.output import complain
+from batchstate.cli.stores import open_existing
 from batchstate.lifecycle import RESERVED_STATES
-from batchstate.urls import StorageURL
 
 __all__ = [
     "JsonOption",
@@ -99,15 +98,13 @@ class Target:
 
     def store(self, queue: str) -> Storage:
         """Open a queue's storage."""
-        if not self.creates:
-            _refuse_absent(self.url)
-        return open_storage(self.url, queue=queue)
+        return open_storage(self.url, queue=queue) if self.creates else open_existing(self.url, queue)
 
     def queue(self) -> BatchQueue:
         """Open the queue; where the store has only one, it need not be named."""
-        name = self.name or self._only_queue()
-        self.doubt()
-        return BatchQueue(self.store(name), self.lifecycle or CLAIM, by=f"{_user()} by the command")
+        store = self.store(self.name or self._only_queue())
+        self._doubt(store)
+        return BatchQueue(store, self.lifecycle or CLAIM, by=f"{_user()} by the command")
 
     def moving(self) -> BatchQueue:
         """As `queue`, for a command that cannot do without the lifecycle."""
@@ -125,10 +122,14 @@ class Target:
 
     def doubt(self) -> None:
         """Warn where a queue was named that the store does not have: it would look like an empty one."""
+        if self.name is not None:
+            with self.store(self.name) as store:
+                self._doubt(store)
+
+    def _doubt(self, store: Storage) -> None:
         if self.name is None or self.creates:
             return
-        with self.store(self.name) as store:
-            names = store.list_queues()
+        names = store.list_queues()
         if self.name not in names:
             there = f"the store has {', '.join(names[:20])}" if names else "the store has none at all"
             complain(f"warning: there is no queue {self.name!r} yet; {there}")
@@ -184,15 +185,6 @@ def states_seen(store: Storage, lifecycle: Lifecycle | None) -> list[str]:
         cursor = page.cursor
         if cursor is None:
             return [*states, *(state for state in RESERVED_STATES if state not in states)]
-
-
-def _refuse_absent(url: str) -> None:
-    """Refuse a SQLite file that is not there: a mistyped path would show an empty store, and leave one behind."""
-    parsed = StorageURL.parse(url)
-    path = Path(parsed.path.removeprefix("/"))
-    if parsed.scheme == "sqlite" and path.name and path.parent.is_dir() and not path.exists():
-        msg = f"there is no file {path}; is the path right? batchstate storage init, add and work make it"
-        raise NotFoundError(msg)
 
 
 def _user() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, pairwise
 from os import getpid
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from batchstate import Dead, Lifecycle, Retry, Storage, open_queue, open_storage
 from batchstate.claims.context import has_jobs
 from batchstate.copying import copy_queue
 from batchstate.testing import Crash, FaultStore, crash_before
+from batchstate_dynamodb import create_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from batchstate import BatchQueue
     from batchstate.jobs import Place
     from tests.cli.terminal import Command
+    from tests.servers.dynamo_servers import DynamoEndpoint
     from tests.servers.redis_servers import RedisEndpoint
 
 FLOW = Lifecycle.parse("queued > testing > merging > merged; testing | merging > failed")
@@ -30,6 +32,21 @@ _numbers = count(1)
 def valkey(valkey_server: RedisEndpoint) -> str:
     """The URL of an empty store on Valkey."""
     return f"{valkey_server.url}?prefix=copy{getpid()}x{next(_numbers)}"
+
+
+@pytest.fixture
+def dynamodb(moto_server: DynamoEndpoint) -> str:
+    """The URL of an empty table that keeps jobs."""
+    table = f"copy-{getpid()}-{next(_numbers)}"
+    create_table(moto_server.client(), table)
+    return moto_server.url(table, transact="true", threads=1)  # moto mixes up what is written side by side
+
+
+@pytest.fixture(params=["valkey", "dynamodb"])
+def other(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty store on each other backend."""
+    url: str = request.getfixturevalue(request.param)
+    return url
 
 
 @pytest.fixture
@@ -81,21 +98,20 @@ def everything(store: Storage, kind: Any) -> list[Any]:  # noqa: ANN401 - rows o
     return list(dict.fromkeys(found))
 
 
-def test_there_and_back(full: Command, valkey: str, tmp_path: Path) -> None:
-    """From SQLite to Valkey and back into another file, a queue is what it was, to the last mark."""
+def test_through_all_backends_and_back(full: Command, valkey: str, dynamodb: str, tmp_path: Path) -> None:
+    """From SQLite to Valkey, to DynamoDB, to Valkey and into another file, a queue is what it was, to the last mark."""
     back = f"sqlite:///{tmp_path / 'back.db'}"
-    for source, target in ((full.url, valkey), (valkey, back)):
+    before = contents(full.url)
+    way = [full.url, valkey, dynamodb, f"{valkey}b", back]
+    for source, target in pairwise(way):
         said = full("storage", "copy", source, target, "--queue", "merges")
         assert (said.code, said.err) == (0, "")
         assert "All is as it was" in said.out
-    before = contents(full.url)
-    assert contents(valkey) == before
-    assert contents(back) == before
+        assert contents(target) == before
     with open_queue("merges", back, lifecycle=FLOW) as queue:
         queue.resume()
         assert queue.advance("batch-1", "merging", source="testing").outcome == "moved"
-        claim = queue.claim(1)
-        assert claim is not None
+        assert queue.claim(1) is not None
 
 
 def test_a_second_time_changes_nothing(full: Command, valkey: str) -> None:
@@ -109,25 +125,44 @@ def test_a_second_time_changes_nothing(full: Command, valkey: str) -> None:
     assert contents(valkey) == before
 
 
-def test_a_dry_run_writes_nothing(full: Command, valkey: str) -> None:
+def test_a_dry_run_writes_nothing(full: Command, other: str) -> None:
     """A dry run says what there is to copy, and writes nothing."""
-    said = full("storage", "copy", full.url, valkey, "--dry-run")
-    assert (said.code, "merges" in said.out) == (0, True)
-    with open_storage(valkey, queue="merges") as store:
+    said = full("storage", "copy", full.url, other, "--dry-run", "--json")
+    assert (said.code, said.json["queues"][0]["jobs"]) == (0, 21)
+    with open_storage(other, queue="merges") as store:
         assert store.list_queues() == []
 
 
-@pytest.mark.parametrize("step", ["put_associations", "create_batches", "put_records", "restore_jobs", "set_ceiling"])
-def test_broken_off_it_is_completed_by_copying_again(full: Command, valkey: str, step: str) -> None:
-    """Wherever a copy was broken off, copying again completes it."""
-    with (
-        open_storage(full.url, queue="merges") as source,
-        open_storage(valkey, queue="merges") as target,
-        pytest.raises(Crash),
-    ):
-        copy_queue(source, FaultStore(target, crash_before(1, on=[step])))
-    assert full("storage", "copy", full.url, valkey).code == 0
-    assert contents(valkey) == contents(full.url)
+def test_a_dry_run_makes_no_store(full: Command, moto_server: DynamoEndpoint) -> None:
+    """A dry run makes neither a file nor a table, and says what would be copied into the file, or that no table is."""
+    table = f"none-{getpid()}"
+    before = contents(full.url)
+    [said] = full("storage", "copy", full.url, "sqlite:///new.db", "--dry-run", "--json").json["queues"]
+    assert (said["batches"], said["batches_present"], said["jobs_present"]) == (31, 0, 0)
+    assert not (full.folder / "new.db").exists()
+    told = full("storage", "copy", full.url, moto_server.url(table, transact="true", create="true"), "--dry-run")
+    assert (told.code, "batchstate storage init" in told.err) == (3, True)
+    assert table not in moto_server.client().list_tables()["TableNames"]
+    assert contents(full.url) == before
+
+
+def test_broken_off_it_is_completed_by_copying_again(full: Command, other: str) -> None:
+    """Wherever a copy was broken off, again and again, copying once more completes it."""
+    for step in ("put_associations", "create_batches", "put_records", "restore_jobs", "set_ceiling"):
+        with (
+            open_storage(full.url, queue="merges") as source,
+            open_storage(other, queue="merges") as target,
+            pytest.raises(Crash),
+        ):
+            copy_queue(source, FaultStore(target, crash_before(1, on=[step])))
+    assert full("storage", "copy", full.url, other).code == 0
+    assert contents(other) == contents(full.url)
+
+
+def test_a_target_that_keeps_no_jobs_is_refused(full: Command, dynamodb: str) -> None:
+    """Jobs are not left behind in silence where the target's backend keeps none: how it would is told."""
+    said = full("storage", "copy", full.url, dynamodb.replace("transact=true", "transact=false"))
+    assert (said.code, "transact=true" in said.err) == (1, True)
 
 
 def test_a_source_at_work_is_refused(full: Command, valkey: str) -> None:
