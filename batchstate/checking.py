@@ -104,9 +104,10 @@ def check_batches(
         on_progress("records", seen)
 
 
-def mending(verb: str, key: str) -> str:
-    """Answer the command that mends a batch, a job or a claim, its name quoted as a shell needs it."""
-    return f"batchstate {verb} {'-- ' if key.startswith('-') else ''}{shlex.quote(key)}"
+def mending(queue: str, verb: str, key: str | None = None) -> str:
+    """Answer the command that mends a batch, a job, a claim or a queue, names quoted as a shell needs them."""
+    command = f"batchstate {verb} --queue {shlex.quote(queue)}"
+    return command if key is None else f"{command} {'-- ' if key.startswith('-') else ''}{shlex.quote(key)}"
 
 
 def _settled(batches: Sequence[Batch], before: int) -> list[Batch]:
@@ -133,7 +134,7 @@ def _unassociated(
             ]
             if lacking and any(True for _ in _unchanged(store, [batch])):
                 says = f"is not found by its requests {', '.join(map(repr, lacking[:5]))}"
-                yield Fault("missing association", batch.id, says, mending("ensure", batch.id), safe=True)
+                yield Fault("missing association", batch.id, says, mending(store.queue, "ensure", batch.id), safe=True)
 
 
 def _unreadable(error: BatchStateError) -> Fault:
@@ -164,7 +165,7 @@ def _unfiled(store: Storage, batches: Sequence[Batch]) -> Iterator[Fault]:
     # Last of all whether they are as they were: so they were, too, when their records were missing.
     for batch in _unchanged(store, missing):
         says = f"is in {batch.state!r} and not filed there, so that its listing misses it"
-        yield Fault("unfiled batch", batch.id, says, mending("ensure", batch.id), safe=True)
+        yield Fault("unfiled batch", batch.id, says, mending(store.queue, "ensure", batch.id), safe=True)
 
 
 def _not_filed(store: Storage, batches: Sequence[Batch]) -> list[Batch]:
@@ -177,27 +178,25 @@ def _not_filed(store: Storage, batches: Sequence[Batch]) -> list[Batch]:
 def _misfiled(store: Storage, records: Sequence[MembershipRecord], before: int) -> Iterator[Fault]:
     """Answer the records that disagree with their rows, and still do at a second look."""
     rows = store.get_batches(record.batch_id for record in records)
+    mend = mending(store.queue, "reconcile")
     wrong: list[tuple[MembershipRecord, Fault]] = []
+
+    def suspect(record: MembershipRecord, kind: FaultKind, says: str, mend: str = "") -> None:
+        fault = Fault(kind, record.batch_id, says, mend, safe=bool(mend), record=record if mend else None)
+        wrong.append((record, fault))
+
     for record in records:
         row = rows.get(record.batch_id)
         if row is None:
             says = f"is filed under {record.state!r} and has no row: the store lost rows"
-            wrong.append((record, Fault("dangling record", record.batch_id, says)))
+            suspect(record, "dangling record", says)
         elif isinstance(row, BatchStateError) or row.updated_at > before:
             continue
         elif row.retired_at is not None:
-            says = f"is retired and still filed under {record.state!r}"
-            wrong.append(
-                (
-                    record,
-                    Fault("record of a retired batch", row.id, says, "batchstate reconcile", safe=True, record=record),
-                )
-            )
+            suspect(record, "record of a retired batch", f"is retired and still filed under {record.state!r}", mend)
         elif row.state != record.state:
             says = f"is in {row.state!r} and also filed under {record.state!r}, which costs a read at each listing"
-            wrong.append(
-                (record, Fault("stale record", row.id, says, "batchstate reconcile", safe=True, record=record))
-            )
+            suspect(record, "stale record", says, mend)
     still = set(store.get_records((record.state, record.batch_id) for record, _ in wrong)) if wrong else set()
     yield from (fault for record, fault in wrong if record in still)
 

@@ -106,7 +106,7 @@ def _orphans(store: JobStore, page: Sequence[Job | BatchStateError], flight: set
         # Held by that claim before the claims were looked at, and after: so all the time.
         if isinstance(now, Job) and _standing(now) == _standing(job):
             says = f"is held by claim {job.claim}, which is not in flight: no sweep will ever take it back"
-            yield Fault("orphaned job", job.id, says, mending("remove --force", job.id))
+            yield Fault("orphaned job", job.id, says, mending(store.queue, "remove --force", job.id))
 
 
 def _standing(job: Job) -> tuple[object, ...]:
@@ -126,7 +126,7 @@ def _wrong_claim(store: JobStore, claim: ClaimRow) -> Iterator[Fault]:
 def _claim_faults(store: JobStore, claim: ClaimRow) -> Iterator[Fault]:
     if not claim.jobs:
         says = "is in flight and holds nothing, so that nothing will end it"
-        yield Fault("empty claim", claim.id, says, mending("release", claim.id))
+        yield Fault("empty claim", claim.id, says, mending(store.queue, "release", claim.id))
     held = [job_id for job_id, _ in claim.jobs]
     batch = store.get_batches([claim.id]).get(claim.id)
     if isinstance(batch, Batch):

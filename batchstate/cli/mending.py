@@ -95,10 +95,8 @@ def reconcile(
         if dry_run:
             from batchstate.checking import check_batches  # noqa: PLC0415 - only here
 
-            faults = [
-                fault for fault in check_batches(opened.store, opened.lifecycle) if fault.mend == "batchstate reconcile"
-            ]
-            tell(f"would mend {many(len(faults), 'record')}", {"would_mend": len(faults)}, json=json)
+            wrong = sum(fault.record is not None for fault in check_batches(opened.store, opened.lifecycle))
+            tell(f"would mend {many(wrong, 'record')}", {"would_mend": wrong}, json=json)
             return
         ask(f"mend the records of queue {opened.name}", yes=yes)
         done = opened.reconcile(on_problem=problems.append)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -33,7 +34,10 @@ __all__ = [
     "when",
 ]
 
-out = SafeConsole(highlight=False, soft_wrap=False)
+_ENDLESS = 1_000_000
+"""How wide what is no terminal is: nothing is folded there, so that `grep` and `awk` find whole values."""
+
+out = SafeConsole(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else _ENDLESS)
 """Where results go. rich leaves colours out where this is no terminal, and where `NO_COLOR` is set."""
 
 errors = SafeConsole(stderr=True, highlight=False)
@@ -75,15 +79,12 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
     """Print a table, the columns named in `right` set flush right. Values are shown as they are, never as markup.
 
     Names stay in one piece, for the next command; where the screen is too narrow for that, they are folded, never cut.
+    Where there is no screen, each row is one line, and line feeds and tabs within it are shown as escapes.
     """
-    cells = [[cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in row] for row in rows]
-    drawn = Table(
-        title=Text(clean(title), style="italic") if title else None,
-        title_justify="left",
-        header_style="bold",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    cells = [[cell if isinstance(cell, Text) else _cell(str(cell)) for cell in row] for row in rows]
+    if title:
+        out.print(Text(clean(title), style="italic"), soft_wrap=True)
+    drawn = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     numbers = set(right)
     whole = _fits(columns, cells)
     for column in columns:
@@ -96,6 +97,10 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
     for row in cells:
         drawn.add_row(*row)
     out.print(drawn)
+
+
+def _cell(text: str) -> Text:
+    return Text(clean(text if out.is_terminal else text.replace("\n", "\\n").replace("\t", "\\t")))
 
 
 def _fits(columns: Sequence[str], cells: Sequence[Sequence[Text]]) -> bool:

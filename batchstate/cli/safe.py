@@ -7,7 +7,6 @@ screen, set the window's title or turn text round. They are shown as `\\x1b` and
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
-__all__ = ["SafeConsole", "clean", "clean_json", "many", "word"]
+__all__ = ["SafeConsole", "clean", "clean_json", "many"]
 
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for tab and line feed
@@ -35,12 +34,6 @@ def clean(text: str) -> str:
 def clean_json(text: str) -> str:
     """Answer the same JSON with control characters escaped that JSON itself would let pass."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def word(name: str) -> str:
-    """Answer a name as one writes it behind a command: quoted where a shell would read it otherwise."""
-    quoted = shlex.quote(name)
-    return f"-- {quoted}" if name.startswith("-") else quoted
 
 
 def many(count: int, one: str, more: str | None = None) -> str:

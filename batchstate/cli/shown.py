@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from batchstate import Batch, BatchQueue, BatchStateError, Job, JobStorage, NotFoundError
+from batchstate.checking import mending
 from batchstate.cli.output import ago, batch_json, job_json, out, print_json, state_text, table, when
-from batchstate.cli.safe import clean, many, word
+from batchstate.cli.safe import clean, many
 from batchstate.times import wall_clock
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["show_batch", "show_request"]
 
 SHOWN = 1_000
-"""How many characters of a payload are shown to people."""
+"""How many characters of a payload are shown at a terminal."""
 
 
 def show_batch(queue: BatchQueue, batch: Batch, states: Sequence[str], *, json: bool) -> None:
@@ -30,7 +31,7 @@ def show_batch(queue: BatchQueue, batch: Batch, states: Sequence[str], *, json: 
     records = store.get_records((state, batch.id) for state in dict.fromkeys([batch.state, *states]))
     outcomes = {request_id: _outcome(queue, request_id, batch.id) for request_id in dict.fromkeys(batch.request_ids)}
     held = store.get_claims([batch.id]).get(batch.id) if isinstance(store, JobStorage) else None
-    says = _agreement(batch, records)
+    says = _agreement(queue.name, batch, records)
     if json:
         print_json(
             {
@@ -52,7 +53,7 @@ def show_batch(queue: BatchQueue, batch: Batch, states: Sequence[str], *, json: 
         out.print(f"  retired {when(batch.retired_at)}")
     if batch.attributes:
         out.print(_value("attributes", batch.attributes))
-    _print_lease(held, now)
+    _print_lease(queue.name, held, now)
     out.print(Text(f"  {says or 'its record agrees with it'}", style="yellow" if says else "green"))
     moves = [(m.version, when(m.at), m.source or "", state_text(m.to), m.by, m.why) for m in batch.history]
     table("history", ("version", "when", "from", "to", "by", "why"), moves, right=("version",))
@@ -104,24 +105,24 @@ def _outcome(queue: BatchQueue, request_id: str, batch_id: str) -> str | None:
     return None
 
 
-def _agreement(batch: Batch, records: Sequence[MembershipRecord]) -> str:
+def _agreement(queue: str, batch: Batch, records: Sequence[MembershipRecord]) -> str:
     """Answer what is wrong with the records of a batch, and what mends it; `""` where all is well."""
     filed = {record.state for record in records}
+    reconcile = mending(queue, "reconcile")
     if batch.retired_at is not None:
-        return f"it is retired and still filed under {', '.join(sorted(filed))}: batchstate reconcile" if filed else ""
+        return f"it is retired and still filed under {', '.join(sorted(filed))}: {reconcile}" if filed else ""
     if batch.state not in filed:
-        return f"it is not filed under {batch.state!r}, so listings miss it: batchstate ensure {word(batch.id)}"
+        return f"it is not filed under {batch.state!r}, so listings miss it: {mending(queue, 'ensure', batch.id)}"
     others = sorted(filed - {batch.state})
-    return f"it is also filed under {', '.join(others)}, which costs a read: batchstate reconcile" if others else ""
+    return f"it is also filed under {', '.join(others)}, which costs a read: {reconcile}" if others else ""
 
 
-def _print_lease(held: Claimed | None, now: int) -> None:
+def _print_lease(queue: str, held: Claimed | None, now: int) -> None:
     if held is None:
         return
     lapsed = held.expires_at <= now
-    until = (
-        f"lapsed {ago(held.expires_at, now)} ago: batchstate sweep" if lapsed else f"ends {ago(held.expires_at, now)}"
-    )
+    moment = ago(held.expires_at, now)
+    until = f"lapsed {moment} ago: {mending(queue, 'sweep')}" if lapsed else f"ends {moment}"
     out.print(Text(f"  a claim of {many(len(held.jobs), 'job')}, whose lease {until}", style="red" if lapsed else ""))
 
 
@@ -139,10 +140,11 @@ def _print_job(job: Job, now: int) -> None:
 
 
 def _value(label: str, value: object) -> Text:
-    """Answer a value of the user's as JSON, a long one cut."""
+    """Answer a value of the user's as JSON; at a terminal a long one is cut."""
     text = dumps(value, ensure_ascii=False)
-    cut = f" … {len(text):,} characters, see --json" if len(text) > SHOWN else ""
-    return Text(clean(f"  {label} {text[:SHOWN]}{cut}"))
+    if out.is_terminal and len(text) > SHOWN:
+        text = f"{text[:SHOWN]} … {len(text):,} characters, see --json"
+    return Text(clean(f"  {label} {text}"))
 
 
 def _attempt_json(attempt: Attempt) -> dict[str, Any]:

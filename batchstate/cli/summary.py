@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from batchstate import BatchQueue, JobStorage, QueueCounts, Storage
+from batchstate.checking import mending
 from batchstate.cli.output import ago, group_json, out, say, state_text
 from batchstate.cli.safe import clean
 from batchstate.cli.settings import states_seen
@@ -111,17 +112,17 @@ def _parts(summary: Summary) -> Iterator[RenderableType]:
             batches.append_text(state_text(state)).append(f" {count:,}   ")
         yield batches
     if jobs is not None and jobs.groups:
-        yield _claims(jobs)
+        yield _claims(summary.queue, jobs)
         yield _groups(jobs)
         yield from _pauses(jobs)
     if not summary.states and (jobs is None or not jobs.groups):
         yield Text("  nothing in it", style="dim")
 
 
-def _claims(jobs: QueueCounts) -> Text:
+def _claims(queue: str, jobs: QueueCounts) -> Text:
     line = Text(f"  claims   {jobs.claims:,} in flight")
     if jobs.lapsed:
-        line.append(f", {jobs.lapsed:,} of them lapsed: batchstate sweep takes their jobs back", style="red")
+        line.append(f", {jobs.lapsed:,} of them lapsed: {mending(queue, 'sweep')} takes their jobs back", style="red")
     return line
 
 

@@ -1,10 +1,10 @@
-"""Each command that looks or mends, once on each backend; those about jobs where the backend keeps jobs."""
+"""Each command that looks or mends, once on each backend."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from batchstate import JobStorage, Lifecycle, Retry, open_queue
+from batchstate import Lifecycle, Retry, open_queue
 
 if TYPE_CHECKING:
     from tests.cli.terminal import Command
@@ -48,8 +48,6 @@ def test_looking_at_batches_and_mending_them(anywhere: Command) -> None:
 def test_looking_at_jobs_and_mending_them(anywhere: Command) -> None:
     """Jobs are added, listed, paused, limited, released, revived, removed and swept through the command."""
     with open_queue("emails", anywhere.url, by="setup") as queue:
-        if not isinstance(queue.store, JobStorage):
-            return
         for number in range(6):
             queue.add(f"email-{number}", {"n": number}, group="a", max_attempts=1)
         claim = queue.claim(2)

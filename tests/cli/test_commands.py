@@ -233,7 +233,7 @@ def test_errors_are_told_without_a_traceback_and_without_secrets(sqlite: Command
     """An error is one line that says what to do; `--debug` shows where it comes from; a password is never printed."""
     said = sqlite("status", BATCHSTATE_URL="")
     assert (said.code, "BATCHSTATE_URL" in said.err) == (1, True)
-    said = sqlite("status", "--url", "redis://user:hunter2@127.0.0.1:1/0")
+    said = sqlite("status", "--url", "redis://user:hunter2@127.0.0.1:1/0?patience=0.1")
     assert said.code == 3
     assert "hunter2" not in said.err + said.out
     assert "Traceback" not in said.err
@@ -248,7 +248,7 @@ def test_colours_are_for_terminals(merges: Command) -> None:
 
 def test_watch_survives_a_store_that_is_away(sqlite: Command) -> None:
     """`watch` shows what is wrong while the store cannot be reached, and goes on looking."""
-    said = sqlite("watch", "--times", "2", "--every", "0.1", "--url", "redis://127.0.0.1:1/0")
+    said = sqlite("watch", "--times", "2", "--every", "0.1", "--url", "redis://127.0.0.1:1/0?patience=0.1")
     assert said.code == 0
     assert "127.0.0.1:1" in said.out
     with open_queue("q", sqlite.url) as queue:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from batchstate import Lifecycle, Retry, open_queue
 from batchstate.checking import mending
-from batchstate.cli.safe import SafeConsole, clean, clean_json, many, word
+from batchstate.cli.safe import SafeConsole, clean, clean_json, many
 
 if TYPE_CHECKING:
     from tests.cli.terminal import Command
@@ -101,9 +101,8 @@ def test_cleaning_keeps_lines_tabs_and_letters() -> None:
 
 def test_names_are_quoted_where_they_stand_in_a_command() -> None:
     """What mends something can be copied into a shell as it is."""
-    assert [word("a-1"), word("a b"), word("-x")] == ["a-1", "'a b'", "-- -x"]
-    assert mending("ensure", ODD) == "batchstate ensure -- '-x [bold]b'"
-    assert mending("release", "c;rm") == "batchstate release 'c;rm'"
+    assert mending("q", "ensure", ODD) == "batchstate ensure --queue q -- '-x [bold]b'"
+    assert mending("a b", "release", "c;rm") == "batchstate release --queue 'a b' 'c;rm'"
 
 
 def test_one_is_no_plural() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,15 +38,51 @@ def wide(sqlite: Command) -> Command:
     "words", [("status",), ("dead",), ("jobs", "waiting"), ("show", LONG), ("check",)], ids=" ".join
 )
 def test_tables_fit_a_narrow_screen_and_lose_nothing(wide: Command, words: tuple[str, ...]) -> None:
-    """At 80 columns no line of a table is longer, and long names are folded, never cut."""
-    said = wide(*words, COLUMNS="80")
-    assert said.code == 0, said.err
-    assert all(cell_len(line) <= 80 for line in said.out.splitlines())
+    """On a terminal of 80 columns no line of a table is longer, and long names are folded, never cut."""
+    out = shown_at_terminal(wide, *words)
+    assert all(cell_len(line) <= 80 for line in out.splitlines())
     if words[0] in ("dead", "show"):
-        assert said.out.count("x") >= 90
+        assert out.count("x") >= 90
     if words[0] in ("dead", "status"):
-        folded = "".join(line.strip().split(" ")[0] for line in said.out.splitlines())
+        folded = "".join(line.strip().split(" ")[0] for line in out.splitlines())
         assert LONG in folded
+
+
+def shown_at_terminal(on: Command, *words: str) -> str:
+    """Run the command at a terminal of 80 columns and answer what it showed, without the colours."""
+    running = at_terminal(on, *words)
+    running.expect(pexpect.EOF)
+    running.close()
+    assert running.exitstatus == 0, running.before
+    return re.sub(r"\x1b\[[0-9;]*m", "", running.before or "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("status",), ("dead",), ("jobs", "waiting"), ("list", "claimed", "settled"), ("show", "lines")],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("columns", ["", "40"])
+def test_what_is_piped_is_never_folded(wide: Command, words: tuple[str, ...], columns: str) -> None:
+    """Where there is no terminal each row is one line with whole values, whatever COLUMNS says, also of many lines."""
+    error = "one\n\ttwo " + "y" * 800
+    with open_queue("q", wide.url) as queue:
+        queue.add("lines", {"big": "z" * 3_000}, group="g")
+        claim = queue.claim(1, group="g")
+        assert claim is not None
+        claim.settle({"lines": Dead(error)})
+    said = wide(*words, COLUMNS=columns)
+    assert said.code == 0, said.err
+    rows = [line for line in said.out.splitlines() if LONG in line]
+    if words[0] in ("status", "dead"):
+        assert rows
+        assert rows[0].split()[0] == LONG
+    if words[0] == "dead":
+        [row] = [line for line in said.out.splitlines() if line.split()[:1] == ["lines"]]
+        assert row.rstrip().endswith(error.replace("\n", "\\n").replace("\t", "\\t"))
+    if words[0] == "show":
+        assert "z" * 3_000 in said.out
+        assert "y" * 800 in said.out
 
 
 def test_colours_are_left_out_where_the_user_says_so(wide: Command) -> None:
