@@ -79,8 +79,7 @@ def main() -> None:
             elif name == "show":
                 looking.show("batch-17", url, "merges", FLOW)
             else:
-                seen, _ = watching.picture(target(url))
-                console.print(seen)
+                console.print(watching.Look.at_store(target(url)).draw())
             (into / f"{name}.svg").write_text(
                 console.export_svg(title=f"batchstate {typed}", unique_id=name), encoding="utf-8"
             )

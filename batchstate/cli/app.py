@@ -44,7 +44,7 @@ def root(
     `batchstate revive`. A name that begins with `-` goes behind a `--`: `batchstate show -- -odd-name`.
 
     Exit codes: 0 done; 1 something was found or refused; 2 the command was not understood; 3 the store cannot be
-    reached, try again; 4 the grace of `work` ran out.
+    reached, try again; 4 the grace of `work` ran out; 5 its workers crashed again and again.
     """
     del version
     context.obj = {"debug": debug}

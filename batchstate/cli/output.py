@@ -28,6 +28,7 @@ __all__ = [
     "job_json",
     "out",
     "print_json",
+    "print_json_line",
     "say",
     "state_text",
     "table",
@@ -63,6 +64,12 @@ _ENDS = {
 def print_json(value: object) -> None:
     """Print a value as JSON, on its own."""
     out.file.write(clean_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+
+
+def print_json_line(value: object) -> None:
+    """Print a value as a line of JSON, at once."""
+    out.file.write(clean_json(json.dumps(value, ensure_ascii=False)) + "\n")
+    out.file.flush()
 
 
 def say(text: str) -> None:

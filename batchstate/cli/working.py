@@ -23,10 +23,12 @@ from rich.progress import Task as ProgressTask
 from rich.text import Text
 
 from batchstate import BatchStateError, InvalidValueError, JobSpec, Shape
-from batchstate.cli.crew import Crew, Task, load_handler
+from batchstate.cli.crew import Crew
 from batchstate.cli.output import complain, errors, print_json, say
 from batchstate.cli.safe import many
 from batchstate.cli.settings import JsonOption, QueueOption, UrlOption, target
+from batchstate.cli.tally import Tally
+from batchstate.cli.worker import Task, load_handler
 from batchstate.times import milliseconds
 
 if TYPE_CHECKING:
@@ -98,11 +100,16 @@ def work(
     processes: Annotated[int, typer.Option(min=1, help="How many worker processes.")] = 1,
     burst: Annotated[bool, typer.Option("--burst", help="End when nothing is left to do.")] = False,
     grace: Annotated[str, typer.Option(help="How long SIGTERM lets the jobs in hand take.")] = "30s",
+    restarts: Annotated[int, typer.Option(min=0, help="How many workers in a row may crash before any settled.")] = 10,
+    as_json: JsonOption = False,
 ) -> None:
     """Work a queue's jobs off with a function of yours, until SIGTERM or Ctrl-C.
 
+    A worker that crashes is replaced: at once, and after longer and longer waits where one after the other crashes
+    before it has settled anything.
+
     Exit codes: 0 drained; 1 the handler broke its contract; 3 the store cannot be reached; 4 the grace ran out, or
-    Ctrl-C came twice, and jobs were left to their leases.
+    Ctrl-C came twice, and jobs were left to their leases; 5 workers crashed more often in a row than --restarts allows.
 
     Example: batchstate work app:send_email --queue emails --processes 4
     """
@@ -115,7 +122,8 @@ def work(
         {"min_size": min_size, "max_size": max_size, "timeout": timeout, "lease": lease, "bisect": bisect},
         burst,
     )
-    raise typer.Exit(Crew(task, processes, milliseconds(grace, "--grace") / 1000).run())
+    crew = Crew(task, processes, milliseconds(grace, "--grace") / 1000, restarts, Tally(json=as_json))
+    raise typer.Exit(crew.run())
 
 
 class RateColumn(ProgressColumn):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
 import pexpect
+import pytest
 from attrs import frozen
 
 from tests.cli.warm import WarmStart
 
-__all__ = ["COMMAND", "PATIENCE", "Command", "Ended", "at_terminal", "environment", "warm_start"]
+__all__ = ["COMMAND", "PATIENCE", "Command", "Ended", "at_terminal", "environment", "started", "wait_for", "warm_start"]
 
 PATIENCE = 60
 """How many seconds a test waits for what must happen, on a slow machine."""
@@ -74,6 +77,29 @@ def _text(stream: IO[bytes]) -> str:
 def warm_start() -> WarmStart:
     """The process that commands are forked from; whoever uses it closes it."""
     return WarmStart(environment())
+
+
+def started(on: Command, *words: str) -> subprocess.Popen[str]:
+    """Start the command without a terminal, what it prints and complains of in two pipes."""
+    return subprocess.Popen(
+        [*COMMAND, *words],
+        env=environment(BATCHSTATE_URL=on.url),
+        cwd=on.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(path: Path) -> str:
+    """Answer what a file holds, as soon as it holds something."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if path.exists() and (text := path.read_text(encoding="utf-8")):
+            return text
+        time.sleep(0.02)
+    pytest.fail(f"there is no {path.name}")
 
 
 def at_terminal(on: Command, *words: str, **more: str) -> pexpect.spawn[str]:

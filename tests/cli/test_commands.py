@@ -197,8 +197,12 @@ def test_working_calls_a_function_for_each_job(sqlite: Command) -> None:
 
 
 def test_working_refuses_a_handler_that_is_none(sqlite: Command) -> None:
-    """A handler that does not exist is told before anything starts."""
+    """A handler that does not exist or cannot be imported is told in a line, before anything starts."""
+    (sqlite.folder / "broken.py").write_text("import nosuchthing\n", encoding="utf-8")
+    (sqlite.folder / "wrong.py").write_text("def f(job):\n    return ]\n", encoding="utf-8")
     for name, told in (
+        ("broken:f", f"No module named 'nosuchthing' ({sqlite.folder / 'broken.py'}, line 1)"),
+        ("wrong:f", "SyntaxError"),
         ("app", "module:function"),
         ("nowhere:f", "no module 'nowhere'"),
         ("json:nothing", "no function"),
@@ -206,6 +210,8 @@ def test_working_refuses_a_handler_that_is_none(sqlite: Command) -> None:
         said = sqlite("work", name, "-q", "q")
         assert said.code == 1
         assert told in said.err
+        assert len(said.err.splitlines()) == 1
+    assert not (sqlite.folder / "store.db").exists()
 
 
 def test_a_broken_contract_ends_the_work(sqlite: Command) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from batchstate import Lifecycle, Retry, open_queue
-from tests.cli.terminal import Command
+from tests.cli.terminal import PATIENCE, Command, started, wait_for
 
 FLOW = "queued > testing > merging > merged; testing | merging > failed"
 SHAPES = {
@@ -105,7 +106,68 @@ def test_an_answer_has_the_documented_shape(answers: list[Any], at: int) -> None
 
 def test_every_documented_shape_is_tried() -> None:
     """No shape is documented that no call shows."""
-    assert {heading for heading, _ in CALLS} == SHAPES.keys()
+    assert {*(heading for heading, _ in CALLS), "watch", *EVENTS.values()} == SHAPES.keys()
+
+
+EVENTS = {
+    "settled": "work",
+    "crashed": "work, a worker crashed",
+    "draining": "work, SIGTERM came",
+    "late": "work, the grace ran out",
+    "ended": "work, it ended",
+}
+"""The headings of what `work` tells."""
+
+
+def test_watch_prints_a_line_a_look(sqlite: Command) -> None:
+    """`watch` prints a documented value a line, while the store is away and when it is there."""
+    [away] = lines(sqlite("watch", "--json", "--times", "1").out)
+    assert (away["queues"], "there is no file" in away["error"]) == (None, True)
+    with open_queue("q", sqlite.url, lifecycle=Lifecycle.parse("a > b")) as queue:
+        queue.create("batch-1", requests=["r"])
+        queue.add("a")
+    looks = lines(sqlite("watch", "--json", "--times", "2", "--every", "0.1").out)
+    assert [look["queues"][0]["jobs"]["waiting"] for look in looks] == [1, 1]
+    assert [difference for look in (away, *looks) for difference in differences(SHAPES["watch"], look)] == []
+
+
+def test_work_prints_a_line_an_event(sqlite: Command) -> None:
+    """`work` prints a documented value for each event, and at last what was done in all."""
+    (sqlite.folder / "app.py").write_text(CRASHES_ONCE, encoding="utf-8")
+    with open_queue("q", sqlite.url) as queue:
+        queue.add("quick")
+    with started(sqlite, "work", "app:handle", "-q", "q", "--json", "--grace", "100ms", "--timeout", "10ms") as running:
+        assert running.stdout is not None
+        seen = [json.loads(line) for line in (running.stdout.readline(), running.stdout.readline())]
+        with open_queue("q", sqlite.url) as queue:
+            queue.add("slow")
+        wait_for(sqlite.folder / "slow")
+        running.send_signal(signal.SIGTERM)
+        seen += lines(running.communicate(timeout=PATIENCE)[0])
+    assert [event["event"] for event in seen] == ["crashed", "settled", "draining", "late", "ended"]
+    assert [difference for event in seen for difference in differences(SHAPES[EVENTS[event["event"]]], event)] == []
+    assert (seen[0]["code"], seen[1]["ends"]["completed"], seen[3]["workers"]) == (7, 1, 1)
+    assert (seen[-1]["code"], running.returncode, seen[-1]["ends"]["completed"]) == (4, 4, 1)
+
+
+CRASHES_ONCE = """
+import multiprocessing, os, time
+from pathlib import Path
+
+if multiprocessing.parent_process() and not Path("crashed").exists():
+    Path("crashed").touch()
+    os._exit(7)
+
+def handle(job):
+    if job.id == "slow":
+        Path("slow").write_text("begun")
+        time.sleep(60)
+"""
+
+
+def lines(text: str) -> list[Any]:
+    """Answer what was printed, a JSON value a line."""
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def differences(example: object, real: object, path: str = "") -> list[str]:

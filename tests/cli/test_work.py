@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import time
 from typing import TYPE_CHECKING
 
 import pexpect
 import pytest
 
 from batchstate import open_queue
-from tests.cli.terminal import COMMAND, PATIENCE, Command, at_terminal, environment
+from batchstate.cli.restarts import Restarts
+from tests.cli.terminal import PATIENCE, Command, at_terminal, started, wait_for
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import subprocess
 
 HANDLER = """
 import os, time
@@ -40,25 +39,7 @@ def busy(sqlite: Command) -> Command:
 
 def work(on: Command, *words: str) -> subprocess.Popen[str]:
     """Start workers without a terminal."""
-    return subprocess.Popen(
-        [*COMMAND, "work", "app:handle", "-q", "q", *words],
-        env=environment(BATCHSTATE_URL=on.url),
-        cwd=on.folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def wait_for(path: Path) -> str:
-    """Answer what a file holds, as soon as it holds something."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if path.exists() and (text := path.read_text(encoding="utf-8")):
-            return text
-        time.sleep(0.02)
-    pytest.fail(f"there is no {path.name}")
+    return started(on, "work", "app:handle", "-q", "q", *words)
 
 
 def counts(on: Command) -> tuple[int, int, int]:
@@ -74,10 +55,11 @@ def test_sigterm_lets_the_jobs_in_hand_be_finished(busy: Command) -> None:
         wait_for(busy.folder / "begun-1")
         running.send_signal(signal.SIGTERM)
         (busy.folder / "go").touch()
-        said, _ = running.communicate(timeout=PATIENCE)
+        _, said = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, said
     assert "finishing what is in hand" in said
     assert "a claim of 1 job; so far 1 completed" in said
+    assert said.splitlines()[-1].startswith("1 claim  1 completed  ")
     assert "\x1b" not in said
     assert counts(busy) == (0, 0, 0)
 
@@ -87,7 +69,7 @@ def test_a_grace_that_runs_out_leaves_the_jobs_to_their_leases(busy: Command) ->
     with work(busy, "--grace", "300ms") as running:
         wait_for(busy.folder / "begun-1")
         running.send_signal(signal.SIGTERM)
-        said, _ = running.communicate(timeout=PATIENCE)
+        _, said = running.communicate(timeout=PATIENCE)
     assert running.returncode == 4, said
     assert "1 worker did not finish within the grace" in said
     assert counts(busy) == (0, 1, 0)
@@ -95,15 +77,46 @@ def test_a_grace_that_runs_out_leaves_the_jobs_to_their_leases(busy: Command) ->
 
 def test_a_killed_worker_is_replaced_and_its_job_comes_back(busy: Command) -> None:
     """A worker killed with SIGKILL is replaced; its job is delivered again when the lease has lapsed."""
-    with work(busy, "--lease", "2s") as running:
+    with work(busy, "--lease", "500ms") as running:
         os.kill(int(wait_for(busy.folder / "begun-1")), signal.SIGKILL)
         wait_for(busy.folder / "begun-2")
         running.send_signal(signal.SIGTERM)
         (busy.folder / "go").touch()
-        said, _ = running.communicate(timeout=PATIENCE)
+        _, said = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0, said
     assert "was killed by signal 9; another takes its place" in said
     assert counts(busy) == (0, 0, 0)
+
+
+def test_workers_that_never_come_up_end_the_work(sqlite: Command) -> None:
+    """A program that crashes as soon as a worker loads it is tried again after a wait, and then given up with 5."""
+    (sqlite.folder / "app.py").write_text(
+        "import multiprocessing, os\n\ndef handle(job): ...\n\nif multiprocessing.parent_process():\n    os._exit(3)\n",
+        encoding="utf-8",
+    )
+    said = sqlite("work", "app:handle", "-q", "q", "--restarts", "2", "--processes", "2")
+    assert said.code == 5, said.err
+    told = [line.partition("crashed with exit code 3; ")[2] for line in said.err.splitlines() if "crashed" in line]
+    assert told[:3] == [
+        "another takes its place",
+        "another takes its place in 0.5 s",
+        "too many in a row crashed before they had settled anything, so this ends",
+    ]
+
+
+def test_waits_between_crashes_grow_up_to_a_bound() -> None:
+    """The first crash costs no wait, the next half a second and then twice as long each, up to half a minute."""
+    restarts = Restarts(12)
+    assert [restarts.crashed(0.1) for _ in range(13)] == [0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30, 30, None]
+
+
+def test_a_worker_that_got_somewhere_begins_the_count_anew() -> None:
+    """After a settled claim, or a life of a minute, the next crash is the first of its row."""
+    restarts = Restarts(2)
+    assert [restarts.crashed(1), restarts.crashed(1)] == [0, 0.5]
+    restarts.got_somewhere()
+    assert [restarts.crashed(1), restarts.crashed(1), restarts.crashed(60), restarts.crashed(1)] == [0, 0.5, 0, 0.5]
+    assert restarts.crashed(1) is None
 
 
 def test_ctrl_c_at_a_terminal_drains_and_again_ends_at_once(busy: Command) -> None:
