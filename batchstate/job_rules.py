@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from batchstate.entities import Batch, History, RowMemory
 from batchstate.job_wire import JOB_FORMAT, JobRow
 from batchstate.marks import remember
-from batchstate.moves import LONGEST_TEXT, Move, append_move
+from batchstate.moves import LONGEST_TEXT, Move, first_move
 from batchstate.transition import swap_to
 from batchstate.values import encode_plain
 
@@ -59,14 +59,14 @@ def new_row(job: NewJob, order: int, now: int) -> JobRow:
 def batch_of_claim(queue: str, claiming: Claiming, job_ids: Sequence[str], now: int) -> Batch:
     """Answer the batch that a claim of these jobs is."""
     request_ids = tuple(job_ids)
-    move = Move(None, claiming.state, 1, now, claiming.by)
+    before, after = first_move(claiming.state, claiming.by)
     return Batch(
         claiming.id,
         queue,
         claiming.state,
         request_ids=request_ids,
-        attributes=json.loads(claiming.attributes),
-        history=History(append_move("", move), claiming.id),
+        attributes={} if claiming.attributes == "{}" else json.loads(claiming.attributes),
+        history=History(f"{before}{now}{after}", claiming.id),
         created_at=now,
         updated_at=now,
         memory=RowMemory(remember("", 1, claiming.mark), request_ids, encode_plain(request_ids, "request_ids")),

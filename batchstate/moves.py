@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Annotated
 
 from attrs import frozen
@@ -11,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from batchstate.errors import CorruptRowError, InvalidValueError
 from batchstate.values import encode_plain
 
-__all__ = ["KEPT", "LONGEST_TEXT", "Move", "append_move", "read_moves"]
+__all__ = ["KEPT", "LONGEST_TEXT", "Move", "append_move", "first_move", "read_moves"]
 
 KEPT = 20
 """How many of its latest moves a row keeps."""
@@ -58,6 +59,21 @@ def append_move(text: str, move: Move) -> str:
     if text.count("\n") < KEPT - 1:
         return f"{text}\n{line}"
     return "\n".join([*text.split("\n")[1 - KEPT :], line])
+
+
+def first_move(state: str, by: str) -> tuple[str, str]:
+    """Answer the history of a batch made in `state`: what stands before its time in milliseconds, and what behind it.
+
+    Claims are made by the thousand, and differ in nothing but the time.
+    """
+    return _first_move(state, _shortened(by, "by"))
+
+
+@lru_cache(256)
+def _first_move(state: str, by: str) -> tuple[str, str]:
+    line = append_move("", Move(None, state, 1, 0, by))
+    before = f"[null,{encode_plain(state, 'state')},1,"
+    return before, line[len(before) + 1 :]
 
 
 def _shortened(text: str, what: str) -> str:

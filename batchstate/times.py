@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TypeAlias
 
 from batchstate.errors import InvalidValueError
@@ -65,6 +66,7 @@ def _exact(duration: Duration, what: str) -> float:
     raise InvalidValueError(msg)
 
 
+@lru_cache(256)  # every claim tells its lease, mostly the same
 def _read(text: str, what: str) -> float:
     total, position = 0.0, 0
     while part := _PART.match(text, position):

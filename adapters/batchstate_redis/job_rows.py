@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from batchstate.errors import CorruptRowError
 from batchstate.job_wire import decode_job
 from batchstate.moves import LONGEST_TEXT, Move, append_move
-from batchstate.values import encode_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from batchstate.job_wire import JobRow
     from batchstate.jobs import Job
 
-__all__ = ["first_move", "head_of", "jobs_of", "read_job", "read_or_answer", "reason_text", "who_and_why"]
+__all__ = ["head_of", "jobs_of", "read_job", "read_or_answer", "reason_text", "who_and_why"]
 
 _FIELDS: Final = 12
 _PLACES: Final = {"w": "waiting", "a": "active", "s": "scheduled", "d": "dead"}
@@ -88,14 +87,6 @@ def jobs_of(flat: Sequence[bytes], queue: str, expires_at: int) -> tuple[tuple[J
 def reason_text(reason: str) -> bytes:
     """Answer a reason as it is stored."""
     return reason[:LONGEST_TEXT].encode("utf-8", "backslashreplace")
-
-
-@lru_cache(256)
-def first_move(state: str, by: str) -> bytes:
-    """Answer the ends of a claim's first line of history, a line break where version and time stand between them."""
-    line = append_move("", Move(None, state, 1, 0, by))
-    before = f"[null,{encode_plain(state, 'state')},"
-    return f"{before}\n{line[len(before) + len('1,0') :]}".encode()
 
 
 @lru_cache(256)

@@ -3,7 +3,11 @@
 A script's head names the shared parts it uses, in a line `-- uses    base, groups`. Before its own text are put, in
 that order, the pieces of these parts that it needs: a piece is what stands between two empty lines, and it is needed if
 a piece that is needed, or the script, mentions a name that it declares, or if it declares none. The whole is one
-program to the server. All functions are made anew whenever it runs, so those that a script does not call are left out.
+program to the server.
+
+The server makes all functions anew whenever a script runs, which takes as long as a third of a claim of one job. So
+those that a script does not call are left out, and those that it calls in rare cases alone stand in the block for
+these cases: where such a block has a line `-- uses    groups` of its own, the pieces are put there.
 """
 
 from __future__ import annotations
@@ -18,15 +22,13 @@ from batchstate.errors import StorageUnavailableError, UnsupportedFormatError
 from batchstate_redis.scripts import Call, Script
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from batchstate.times import Clock
     from batchstate_redis.keys import Keys
     from batchstate_redis.scripts import Runner
 
 __all__ = ["JobRunner", "job_script"]
 
-_USES: Final = re.compile(r"^-- uses    (.+)$", re.MULTILINE)
+_USES: Final = re.compile(r"^ *-- uses    (.+)\n", re.MULTILINE)
 _DECLARES: Final = re.compile(r"^local (?:function )?(\w+(?:, \w+)*)", re.MULTILINE)
 _COMMENT: Final = re.compile(r"--.*$", re.MULTILINE)
 _WORD: Final = re.compile(r"\w+")
@@ -37,27 +39,31 @@ _FORMAT: Final = "FORMAT "
 @cache
 def job_script(name: str) -> Script:
     """Answer the script in the file `lua/jobs/{name}.lua`, with the shared parts that it uses."""
-    folder = resources.files("batchstate_redis").joinpath("lua", "jobs")
-    own = folder.joinpath(f"{name}.lua").read_text(encoding="utf-8")
-    uses = _USES.search(own)
-    parts = uses[1].split(", ") if uses else []
-    shared = [folder.joinpath("shared", f"{part}.lua").read_text(encoding="utf-8") for part in parts]
-    pieces = [piece for part in shared for piece in part.strip().split("\n\n")]
-    text = "\n\n".join([*_needed(pieces, own), own]).encode()
-    return Script(name, text, hashlib.sha1(text, usedforsecurity=False).hexdigest().encode())
-
-
-def _needed(pieces: Sequence[str], own: str) -> list[str]:
-    """Answer the pieces that a script needs, in their order; each mentions only what stands before it."""
-    needed: list[str] = []
+    own = _read(f"{name}.lua")
+    head, *inner = _USES.finditer(own)
     mentioned = set(_WORD.findall(_COMMENT.sub("", own)))
-    for piece in reversed(pieces):
+    text = own
+    for uses in reversed(inner):
+        text = "\n".join([text[: uses.end()], *_needed(uses[1], mentioned), text[uses.end() :]])
+    text = "\n".join([*_needed(head[1], mentioned), text])
+    return Script(name, text.encode(), hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest().encode())
+
+
+def _needed(parts: str, mentioned: set[str]) -> list[str]:
+    """Answer the pieces of some parts that are needed where these words are `mentioned`, and mention theirs as well."""
+    needed: list[str] = []
+    pieces = [piece for part in parts.split(", ") for piece in _read(f"shared/{part}.lua").strip().split("\n\n")]
+    for piece in reversed(pieces):  # each mentions only what stands before it
         code = _COMMENT.sub("", piece)
         declared = {name for names in _DECLARES.findall(code) for name in _WORD.findall(names)}
         if code.strip() and (not declared or declared & mentioned):
-            needed.append(piece)
+            needed.append(f"{piece}\n")
             mentioned.update(_WORD.findall(code))
     return needed[::-1]
+
+
+def _read(path: str) -> str:
+    return resources.files("batchstate_redis").joinpath("lua", "jobs", path).read_text(encoding="utf-8")
 
 
 class JobRunner:

@@ -19,9 +19,10 @@ from batchstate.job_calls import Claimed, Extended, Held, Settled, Settling, Swe
 from batchstate.job_rules import STALLED, batch_of_claim
 from batchstate.job_wire import JobRow, check_new_job, row_to_restore
 from batchstate.marks import new_mark
+from batchstate.moves import first_move
 from batchstate.names import check_name
 from batchstate_redis.job_listing import RedisJobListing
-from batchstate_redis.job_rows import first_move, head_of, jobs_of, reason_text, who_and_why
+from batchstate_redis.job_rows import head_of, jobs_of, reason_text, who_and_why
 from batchstate_redis.rows import MAX_ROW, read_row
 from batchstate_redis.scripts import BYTES_A_COMMAND, in_chunks
 
@@ -116,7 +117,7 @@ class RedisJobs(RedisJobListing):
             claiming.state,
             claiming.mark,
             attributes,
-            first_move(claiming.state, claiming.by),
+            *first_move(claiming.state, claiming.by),
             "\t".join([ending.settled, ending.abandoned, *ending.terminal]),
             LOOKED_AT,
         ]
@@ -161,9 +162,12 @@ class RedisJobs(RedisJobListing):
         finished = False
         told, mark = who_and_why(by, why), new_mark()
         for start in range(0, max(1, len(settlings)), SETTLED_AT_ONCE):
-            arguments: list[bytes | str | int] = [claim_id, keep_done, told, mark]
-            for one in settlings[start : start + SETTLED_AT_ONCE]:
-                arguments += [one.id, one.verdict, reason_text(one.reason), _checked(one.delay, "delay")]
+            chunk = settlings[start : start + SETTLED_AT_ONCE]
+            arguments: list[bytes | str | int] = [claim_id, keep_done, told, mark, len(chunk)]
+            arguments += [one.id for one in chunk]
+            for place, one in enumerate(chunk, 1):
+                if one.verdict != "complete":
+                    arguments += [place, one.verdict, reason_text(one.reason), _checked(one.delay, "delay")]
             try:
                 answers, ended = self._jobs("settle_jobs", *arguments)
             except StorageUnavailableError as error:

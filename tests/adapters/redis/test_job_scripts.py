@@ -54,20 +54,23 @@ def test_no_script_reads_the_users_json(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shared_pieces_come_first(name: str) -> None:
-    """A script is its own text behind the pieces of its shared parts, each whole and in order, that it needs."""
-    own = LUA.joinpath(f"{name}.lua").read_text()
-    text = job_script(name).text.decode()
-    assert text.endswith(f"\n\n{own}")
-    pieces = text.removesuffix(own).rstrip("\n").split("\n\n")
-    shared = [
-        piece
-        for part in _uses(name)
-        for piece in LUA.joinpath("shared", f"{part}.lua").read_text().strip().split("\n\n")
-    ]
-    assert pieces == [piece for piece in shared if piece in pieces]
-    assert pieces[0].startswith("-- What every script on jobs begins with")
-    assert any("FORMAT" in piece for piece in pieces)
+def test_shared_pieces_stand_where_they_are_named(name: str) -> None:
+    """A script is its own text, and before it, or where a block names them, the pieces it needs, whole and in order."""
+    texts = _texts(name)
+    rest = job_script(name).text.decode()
+    assert rest.startswith("-- What every script on jobs begins with")
+    for parts, own in texts:
+        before, found, rest = rest.partition(own)
+        assert found
+        pieces = before.strip("\n").split("\n\n")
+        shared = [
+            piece
+            for part in parts
+            for piece in LUA.joinpath("shared", f"{part}.lua").read_text().strip().split("\n\n")
+        ]
+        assert pieces == [piece for piece in shared if piece in pieces]
+    assert rest == ""
+    assert len(texts) == {"claim_jobs": 3, "settle_jobs": 2}.get(name, 1)
 
 
 def test_pieces_that_a_script_does_not_need_are_left_out() -> None:
@@ -82,13 +85,17 @@ def test_pieces_that_a_script_does_not_need_are_left_out() -> None:
 
 def test_every_shared_part_is_used() -> None:
     """No shared part stands about unused."""
-    used = {f"{part}.lua" for name in NAMES for part in _uses(name)}
+    used = {f"{part}.lua" for name in NAMES for parts, _ in _texts(name) for part in parts}
     assert used == set(SHARED)
 
 
-def _uses(name: str) -> list[str]:
-    found = re.search(r"^-- uses    (.+)$", LUA.joinpath(f"{name}.lua").read_text(), re.MULTILINE)
-    return found[1].split(", ") if found else []
+def _texts(name: str) -> list[tuple[list[str], str]]:
+    """Answer the script's own text, cut where shared pieces are put, and the parts that these are of."""
+    own = LUA.joinpath(f"{name}.lua").read_text()
+    head, *blocks = re.finditer(r"^ *-- uses    (.+)\n", own, re.MULTILINE)
+    cuts = [0, *[block.end() for block in blocks], len(own)]
+    parts = [uses[1].split(", ") for uses in (head, *blocks)]
+    return [(part, own[first:last]) for part, first, last in zip(parts, cuts, cuts[1:], strict=False)]
 
 
 def test_all_keys_are_in_the_queues_slot_and_none_expires(redis7_server: RedisEndpoint, prefix: str) -> None:

@@ -1,6 +1,6 @@
 -- Adds jobs behind all that are there.
 --
--- uses    base, groups, places
+-- uses    base, heads, writes, groups, places
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; then for each job, 6:
 --           job

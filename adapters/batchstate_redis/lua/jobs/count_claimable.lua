@@ -1,6 +1,6 @@
 -- Counts how many jobs one claim could take now.
 --
--- uses    base, groups
+-- uses    base, writes, groups
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2: how far to count; 3: "=" and the group, or "" for whose turn it is, or "*" for one
 --         job a group.
@@ -22,7 +22,7 @@ end
 -- The groups in turn: those in the ring, then those that fell due since, by due time. Counting moves none.
 local function groups_in_turn()
   local names = call('ZRANGE', RING, 0, 99)
-  local due = HAS_SCHEDULED and call('ZRANGEBYSCORE', ALARMS, '-inf', int(NOW), 'LIMIT', 0, 100) or {}
+  local due = has_scheduled and call('ZRANGEBYSCORE', ALARMS, '-inf', int(NOW), 'LIMIT', 0, 100) or {}
   local found = {}
   for n = 1, #names do
     found[n] = group_of(names[n])

@@ -1,6 +1,6 @@
 -- Counts the jobs of some groups by place, and the claims in flight.
 --
--- uses    base, claims
+-- uses    base, heads, claims
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2: how many groups; 3: "=" and the group to go on after, or "" to begin; 4: how many
 --         claims to pass over of those that may have lapsed.
@@ -15,7 +15,7 @@ local groups = {}
 for n = 1, #names do
   local name = names[n]
   local first = call('ZRANGE', JOBS .. 'waiting:' .. name, 0, 0)[1]
-  local head = first and parsed(call('HGET', JOBS .. 'jobs', first))
+  local head = first and parsed(call('HGET', HEADS, first))
   groups[n] = {
     name, call('ZCARD', JOBS .. 'waiting:' .. name), call('ZCARD', JOBS .. 'active:' .. name),
     call('ZCARD', JOBS .. 'scheduled:' .. name), call('ZCARD', JOBS .. 'dead:' .. name),
@@ -36,6 +36,6 @@ for n = 1, #candidates do
   lapsed = lapsed + (is_lapsed and 1 or 0)
 end
 return {
-  groups, settings[2] and '=' .. settings[2] or '', settings[3] or '', call('ZCARD', LEASES), lapsed,
+  groups, is_paused and '=' .. is_paused or '', default_ceiling or '', call('ZCARD', LEASES), lapsed,
   #candidates == 200 and 1 or 0, int(NOW),
 }

@@ -1,6 +1,6 @@
 -- Sets when a claim's lease ends: one write, unless it ends before the instant that a sweep looks at the claim.
 --
--- uses    base, claims
+-- uses    base, heads, claims
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2: the claim; 3: for how long from now, in milliseconds.
 -- answer  0 where it holds nothing; or when the lease ends, how many jobs it holds, and the jobs lost.

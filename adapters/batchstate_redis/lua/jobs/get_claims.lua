@@ -1,6 +1,6 @@
 -- Reads claims in flight with the jobs that they hold, as many as fit into one answer.
 --
--- uses    base, claims
+-- uses    base, heads, claims
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2 and following: the claims.
 -- answer  for each, until there are five hundred jobs: 0 where there is none; or the batch's row, when the lease

@@ -1,6 +1,6 @@
 -- Reads jobs.
 --
--- uses    base, claims
+-- uses    base, heads, claims
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2 and following: the jobs.
 -- answer  for each: its head or "", its payload or "", when the lease of the claim that holds it ends or "".
@@ -12,7 +12,7 @@ local total = #ids
 for n = 1, total do
   ids[total + n] = payload_of(ids[n])
 end
-local heads = fields(JOBS .. 'jobs', ids)
+local heads = fields(HEADS, ids)
 local answers, states = {}, {}
 for n = 1, total do
   local claim = heads[n] and heads[n]:match('^1\ta\t([^\t]*)\t')

@@ -1,6 +1,6 @@
 -- Reads when claims in flight and their jobs lapse, as many as fit into one answer.
 --
--- uses    base, claims
+-- uses    base, heads, claims
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2 and following: the claims.
 -- answer  for each, until there are a thousand jobs: 0 where there is none; or when the lease ends, and each

@@ -1,6 +1,6 @@
 -- Puts a job that is not held into another group, in the place its order has there.
 --
--- uses    base, groups, places
+-- uses    base, heads, writes, groups, places
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2: the job; 3: the group, "" for none.
 -- answer  1 it is in that group; 0 there is no such job; 2 it is held.

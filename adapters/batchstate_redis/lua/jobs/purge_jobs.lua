@@ -1,6 +1,6 @@
 -- Forgets IDs of done jobs whose time is over, and deletes jobs that have been dead for long.
 --
--- uses    base, groups, places
+-- uses    base, heads, writes, groups, places
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2: how many at most; 3: how long dead jobs are kept, in milliseconds, or "" for ever.
 -- answer  how many went; 1 if more are left, else 0.

@@ -1,6 +1,6 @@
 -- Removes jobs from whatever place they are in.
 --
--- uses    base, groups, places, claims
+-- uses    base, heads, writes, groups, places, claims
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2: 1 to remove held ones as well, else 0; 3: who and why, as two JSON texts, a comma
 --         between; 4: the mark of batches that end; 5 and following: the jobs.

@@ -1,6 +1,6 @@
 -- Inserts jobs as they stand, none of them held.
 --
--- uses    base, groups, places
+-- uses    base, heads, writes, groups, places
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; then for each job, 3: job, payload, head.
 -- answer  for each job: 1 inserted, 0 its ID is known.

@@ -1,6 +1,6 @@
 -- Takes dead jobs back to their places, as if they had never failed.
 --
--- uses    base, groups, places
+-- uses    base, heads, writes, groups, places
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2 and following: the jobs.
 -- answer  for each: "" where there is no such job, else the first letter of the place it was in.

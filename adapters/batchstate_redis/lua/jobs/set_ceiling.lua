@@ -1,6 +1,6 @@
 -- Sets how many jobs of a group may be held at once, or the default of all groups.
 --
--- uses    base, groups
+-- uses    base, writes, groups
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2: "=" and the group, or "" for the default; 3: how many, or "" for no such limit.
 -- answer  1. Where a new default concerns more groups than one step looks at, claims go on with it.

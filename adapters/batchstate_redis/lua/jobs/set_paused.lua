@@ -1,6 +1,6 @@
 -- Pauses the queue or a group, or lets it go on.
 --
--- uses    base, groups
+-- uses    base, writes, groups
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or ""; 2: "=" and the group, or "" for the queue; 3: "=" and the reason, or "" to go on.
 -- answer  1.

@@ -1,6 +1,6 @@
 -- Takes back held jobs whose lease has ended, a stall each.
 --
--- uses    base, groups, places, claims
+-- uses    base, heads, writes, groups, places, claims
 -- KEYS    1, 2: as base says.
 -- ARGV    1: the time or "";
 --         2: how many jobs at most; 3: with how many stalls more than this a job is dead; 4: by how

@@ -1,4 +1,4 @@
--- Claims in flight: what is known of one, and how it ends. Needs base.
+-- Claims in flight: what is known of one, and how it ends. Needs base, heads.
 --
 -- A claim's state is when its lease ends, how many jobs it holds, 1 if some were lost to it, 1 if some
 -- were extended by themselves; spaces between. Its make-up is written once: a line of the states that
@@ -33,12 +33,6 @@ local function write_state(claim, state)
   call('HSET', CLAIMS, claim, text_of(state))
 end
 
-local function begin_claim(claim, expires, ending, ids)
-  local state = {expires = expires, held = #ids, lost = '0', extended = '0'}
-  call('HSET', CLAIMS, claim, text_of(state), '\t' .. claim, ending .. '\n' .. table.concat(ids, '\n'))
-  call('ZADD', LEASES, expires, claim)
-end
-
 -- The jobs that a claim was made of, in their order.
 local function members_of(claim)
   local text = made[claim] or call('HGET', CLAIMS, '\t' .. claim)
@@ -55,7 +49,7 @@ end
 -- Calls `visit` with each held job's ID and head, in their order, until it answers false.
 local function each_held(claim, visit)
   local ids = members_of(claim)
-  local heads = fields(JOBS .. 'jobs', ids)
+  local heads = fields(HEADS, ids)
   for n = 1, #ids do
     local head = parsed(heads[n])
     if head and head.place == 'a' and head.claim == claim and visit(ids[n], head) == false then
@@ -81,7 +75,7 @@ local function claimed(claim)
     jobs[#jobs + 1] = written(head)
     jobs[#jobs + 1] = ''
   end)
-  local payloads = fields(JOBS .. 'jobs', ids)
+  local payloads = fields(HEADS, ids)
   for n = 1, #ids do
     jobs[3 * n] = payloads[n]
   end

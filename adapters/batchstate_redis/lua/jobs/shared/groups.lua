@@ -1,11 +1,8 @@
--- Groups: what each has, and the ring of those that can be served. Needs base.
+-- Groups: what each has, and the ring of those that can be served. Needs base, writes.
 --
 -- Of a group is read what a script needs, once; its numbers are kept up to date as jobs come and go, so
 -- that it joins the ring, or leaves it, in the very moment at which a job makes it.
-local is_paused, is_idle, refreshing = settings[2], settings[4], settings[5]
-local DEFAULT_CEILING = tonumber(settings[3] or nil)
-local HAS_LIMITS = settings[6] -- whether any group has a ceiling of its own, or is paused
-local HAS_SCHEDULED = (tonumber(settings[7] or nil) or 0) > 0
+local DEFAULT_CEILING = tonumber(default_ceiling or nil)
 local RING, ALARMS, GROUPS = JOBS .. 'ring', JOBS .. 'alarms', JOBS .. 'groups'
 local groups, group_order = {}, {}
 local is_claimable = false
@@ -20,7 +17,7 @@ local function group_of(name)
   local group = groups[name]
   if not group then
     group = {name = name, ceiling = DEFAULT_CEILING or math.huge, active = 0}
-    if HAS_LIMITS then
+    if has_limits then
       local own = call('HGET', JOBS .. 'ceilings', name)
       group.has_ceiling = own ~= false
       group.ceiling = tonumber(own or nil) or group.ceiling
@@ -45,7 +42,7 @@ end
 
 local function is_due(group)
   if group.due == nil then
-    local due = HAS_SCHEDULED and first_due_at(group.name)
+    local due = has_scheduled and first_due_at(group.name)
     group.due = due and due <= NOW or false
   end
   return group.due
@@ -106,7 +103,7 @@ end
 
 -- Lets the groups whose jobs fell due join, by due time; answers false where there are too many for one step.
 local function wake_due_groups()
-  if not HAS_SCHEDULED then
+  if not has_scheduled then
     return true
   end
   for _ = 1, 100 do
@@ -180,9 +177,8 @@ local function finish()
       call('ZADD', ALARMS, 'LT', int(group.alarm), name)
     end
     local may_be_empty = (group.waiting or 0) == 0 and not group.is_held and not group.paused and not group.has_ceiling
-    if may_be_empty and call('EXISTS', JOBS .. 'waiting:' .. name, JOBS .. 'active:' .. name,
-      JOBS .. 'scheduled:' .. name, JOBS .. 'dead:' .. name) == 0 then
-      call('ZREM', GROUPS, name)
+    if may_be_empty then
+      forget_if_empty(name)
     end
   end
   if scheduled_change ~= 0 then

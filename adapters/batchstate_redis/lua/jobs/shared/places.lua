@@ -1,6 +1,5 @@
--- Places: how a job leaves the one it is in and enters another. Needs base, groups.
-local HEADS, DONE = JOBS .. 'jobs', JOBS .. 'done'
-
+-- Places: how a job leaves the one it is in and enters another. Needs base, heads, writes, groups.
+--
 -- How a scheduled job is filed: those due at one time by order.
 local function filed(id, head)
   return string.format('%016.0f', tonumber(head.order)) .. id
