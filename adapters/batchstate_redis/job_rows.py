@@ -33,33 +33,31 @@ def read_job(job_id: str, queue: str, head: bytes, payload: bytes, expires_at: i
         CorruptRowError: it is not what any of ours writes.
     """
     try:
-        fields = head.decode().split("\t", _FIELDS - 1)
-        numbers = [None if text == "" else int(text) for text in (fields[0], *fields[4:11])]
-        place = _PLACES.get(fields[1], fields[1])
-        claim, group, error = fields[2], fields[3], fields[11]
-        text = payload.decode()
-    except (ValueError, IndexError) as problem:
+        form, letter, claim, group, deliveries, attempts, stalls, when, order, added_at, max_attempts, error = (
+            head.decode().split("\t", _FIELDS - 1)
+        )
+        instant = int(when) if when else None
+        values = (
+            int(form),
+            job_id,
+            group,
+            _PLACES.get(letter, letter),
+            int(order),
+            payload.decode(),
+            int(max_attempts),
+            int(deliveries),
+            int(attempts),
+            int(stalls),
+            error,
+            claim or None,
+            int(added_at),
+            instant if letter == "s" else None,
+            instant if letter == "a" else None,
+            instant if letter == "d" else None,
+        )
+    except ValueError as problem:
         msg = f"the row of job {job_id!r} cannot be read: it does not have the fields of one; look at it with redis-cli"
         raise CorruptRowError(msg, key=job_id) from problem
-    form, deliveries, attempts, stalls, when, order, added_at, max_attempts = numbers
-    values = (
-        form,
-        job_id,
-        group,
-        place,
-        order,
-        text,
-        max_attempts,
-        deliveries,
-        attempts,
-        stalls,
-        error,
-        claim or None,
-        added_at,
-        when if place == "scheduled" else None,
-        when if place == "active" else None,
-        when if place == "dead" else None,
-    )
     return decode_job(values, queue, claim_expires_at=expires_at)
 
 

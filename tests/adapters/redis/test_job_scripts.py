@@ -64,9 +64,7 @@ def test_shared_pieces_stand_where_they_are_named(name: str) -> None:
         assert found
         pieces = before.strip("\n").split("\n\n")
         shared = [
-            piece
-            for part in parts
-            for piece in LUA.joinpath("shared", f"{part}.lua").read_text().strip().split("\n\n")
+            piece for part in parts for piece in LUA.joinpath("shared", f"{part}.lua").read_text().strip().split("\n\n")
         ]
         assert pieces == [piece for piece in shared if piece in pieces]
     assert rest == ""

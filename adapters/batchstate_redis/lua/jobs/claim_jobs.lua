@@ -47,7 +47,8 @@ local function take(group, most)
     local id, head = popped[n], stored[n] or ''
     local deliveries, failures, rest = head:match(WAITING)
     if deliveries then
-      local text = begin .. deliveries + 1 .. '\t' .. failures .. '\t\t' .. rest
+      deliveries = deliveries == '0' and '1' or deliveries + 1 -- to write a number takes as long as all of the rest
+      local text = begin .. deliveries .. '\t' .. failures .. '\t\t' .. rest
       local two, three = 2 * count, 3 * count
       active[two + 1], active[two + 2] = popped[n + 1], id
       texts[two + 1], texts[two + 2] = id, text
