@@ -1,4 +1,4 @@
-"""Whether rows and associations agree, found by going through both once, in a memory that does not grow with them."""
+"""Whether two kinds of rows agree, found by going through both once, in a memory that does not grow with them."""
 
 from __future__ import annotations
 
@@ -10,51 +10,44 @@ from batchstate.listing import HYDRATED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from batchstate.entities import Association, Batch
     from batchstate.storage import Kind, Storage
 
-__all__ = ["AssociationBalance", "pages_of_kind"]
+__all__ = ["Balance", "pages_of_kind"]
 
 _PANS: Final = 1 << 16
 _MASK: Final = (1 << 64) - 1
 
 
-class AssociationBalance:
-    """Weighs the associations that there should be against those that there are.
+class Balance:
+    """Weighs the pairs that there should be against those that there are, such as requests and batches.
 
-    Each pair of a request and a batch has a weight, a hash of 64 bits, in one of 65,536 pans. What should be there
-    is put in, what is there is taken out. A pan that ends empty had the same in both; only the pairs of the others
-    need a look each, which asks the store for one request at a time. Whatever changes meanwhile, is met twice, or
-    leads to no batch costs such looks, and nothing else.
+    Each pair has a weight, a hash of 64 bits, in one of 65,536 pans. What should be there is put in, what is there is
+    taken out. A pan that ends empty had the same in both; only the pairs of the others need a look each. Whatever
+    changes meanwhile, is met twice, or is there without need costs such looks, and nothing else.
     """
 
     def __init__(self) -> None:
         self._pans = array("Q", bytes(8 * _PANS))
 
-    def expect(self, batch: Batch) -> None:
-        """Put in the associations that this batch should have."""
-        for request_id in dict.fromkeys(batch.request_ids):
-            self._add(request_id, batch.id, 1)
+    def put_in(self, one: str, other: str) -> None:
+        """Put in a pair that should be there."""
+        self._add(one, other, 1)
 
-    def meet(self, association: Association) -> None:
-        """Take out one that is there."""
-        self._add(association.request_id, association.batch_id, -1)
+    def take_out(self, one: str, other: str) -> None:
+        """Take out a pair that is there."""
+        self._add(one, other, -1)
 
     @property
     def is_off(self) -> bool:
         """Whether anything differs."""
         return any(self._pans)
 
-    def doubtful(self, batch: Batch) -> list[str]:
-        """Answer the requests of a batch that are to be looked at."""
-        return [
-            request_id
-            for request_id in dict.fromkeys(batch.request_ids)
-            if self._pans[hash((request_id, batch.id)) % _PANS]
-        ]
+    def doubts(self, one: str, other: str) -> bool:
+        """Answer whether a pair is to be looked at."""
+        return self._pans[hash((one, other)) % _PANS] != 0
 
-    def _add(self, request_id: str, batch_id: str, sign: int) -> None:
-        weight = hash((request_id, batch_id))
+    def _add(self, one: str, other: str, sign: int) -> None:
+        weight = hash((one, other))
         pan = weight % _PANS
         self._pans[pan] = (self._pans[pan] + sign * weight) & _MASK
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attrs import frozen
 
-from batchstate.balance import AssociationBalance, pages_of_kind
+from batchstate.balance import Balance, pages_of_kind
 from batchstate.entities import Association, Batch, MembershipRecord
 from batchstate.errors import BatchStateError
 from batchstate.lifecycle import RESERVED_STATES
@@ -84,14 +84,15 @@ def check_batches(
         StorageUnavailableError: the store could not be reached.
     """
     before = clock() - milliseconds(settled_for, "settled_for", zero=True)
-    balance = AssociationBalance()
+    balance = Balance()
     seen = 0
     for rows in pages_of_kind(store, "batches"):
         batches = [row for row in rows if isinstance(row, Batch)]
         yield from (_unreadable(row) for row in rows if isinstance(row, BatchStateError))
         for batch in batches:
             yield from _faults_within(batch, lifecycle)
-            balance.expect(batch)
+            for request_id in dict.fromkeys(batch.request_ids):
+                balance.put_in(request_id, batch.id)
         yield from _unfiled(store, _settled(batches, before))
         seen += len(rows)
         on_progress("batches", seen)
@@ -115,22 +116,23 @@ def _settled(batches: Sequence[Batch], before: int) -> list[Batch]:
 
 
 def _unassociated(
-    store: Storage, balance: AssociationBalance, before: int, on_progress: Callable[[str, int], None]
+    store: Storage, balance: Balance, before: int, on_progress: Callable[[str, int], None]
 ) -> Iterator[Fault]:
     """Answer the batches that their requests do not lead to; asks request by request only where the balance is off."""
     seen = 0
     for rows in pages_of_kind(store, "associations"):
         for association in rows:
             if isinstance(association, Association):
-                balance.meet(association)
+                balance.take_out(association.request_id, association.batch_id)
         seen += len(rows)
         on_progress("associations", seen)
     for rows in pages_of_kind(store, "batches") if balance.is_off else ():
         for batch in _settled([row for row in rows if isinstance(row, Batch)], before):
             lacking = [
                 request_id
-                for request_id in balance.doubtful(batch)
-                if all(known.batch_id != batch.id for known in store.list_associations(request_id))
+                for request_id in dict.fromkeys(batch.request_ids)
+                if balance.doubts(request_id, batch.id)
+                and all(known.batch_id != batch.id for known in store.list_associations(request_id))
             ]
             if lacking and any(True for _ in _unchanged(store, [batch])):
                 says = f"is not found by its requests {', '.join(map(repr, lacking[:5]))}"

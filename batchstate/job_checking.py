@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
+from batchstate.balance import Balance
 from batchstate.checking import Fault, mending
 from batchstate.entities import Batch
 from batchstate.jobs import Job, Place
 from batchstate.listing import HYDRATED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from batchstate.claims.context import JobStore
     from batchstate.errors import BatchStateError
@@ -20,6 +21,9 @@ __all__ = ["check_jobs"]
 
 _LOOKS = 3
 """How often a difference must be found, with the same jobs there; a count and a listing are no snapshot together."""
+
+_CLAIMS = 50
+"""How many claims are looked at together; each may hold hundreds of jobs."""
 
 _MASK = (1 << 64) - 1
 
@@ -31,7 +35,7 @@ def check_jobs(store: JobStore, *, on_progress: Callable[[str, int], None] = lam
     """Go through the jobs and claims of a queue, and answer what is wrong.
 
     Works beside running workers: what is moving is not judged. A batch that was purged under its claim is no fault:
-    its jobs are settled or swept all the same. Holds a page of jobs at a time, and the IDs of the claims in flight.
+    its jobs are settled or swept all the same. Holds a page of jobs or claims at a time, and a line a group.
 
     Args:
         store: the queue's storage.
@@ -40,14 +44,8 @@ def check_jobs(store: JobStore, *, on_progress: Callable[[str, int], None] = lam
     Raises:
         StorageUnavailableError: the store could not be reached.
     """
-    seen = 0
-    flight: set[str] = set()
-    for claims in _claims(store):
-        flight.update(claim.id for claim in claims)
-        for claim in claims:
-            yield from _wrong_claim(store, claim)
-        seen += len(claims)
-        on_progress("claims", seen)
+    balance = Balance()
+    yield from _check_claims(store, balance, on_progress)
     seen = 0
     tally: _Tally = {}
     unreadable = False
@@ -58,13 +56,27 @@ def check_jobs(store: JobStore, *, on_progress: Callable[[str, int], None] = lam
                 if not isinstance(row, Job):
                     unreadable = True
                     yield Fault("unreadable row", str(getattr(row, "key", "")), str(row))
+                elif place == "active":
+                    balance.take_out(str(row.claim), row.id)
             yield from _misplaced(store, place, page)
-            if place == "active":
-                yield from _orphans(store, page, flight)
             seen += len(page)
             on_progress("jobs", seen)
+    for page in _jobs(store, "active") if balance.is_off else ():
+        yield from _orphans(store, page, balance)
     if not unreadable:  # nobody knows which group such a row counts in
         yield from _wrong_counts(store, tally)
+
+
+def _check_claims(store: JobStore, balance: Balance, on_progress: Callable[[str, int], None]) -> Iterator[Fault]:
+    """Answer what is wrong with the claims in flight, and put what they hold into the balance."""
+    seen = 0
+    for claims in _claims(store):
+        for claim in claims:
+            for job_id, _ in claim.jobs:
+                balance.put_in(claim.id, job_id)
+        yield from _wrong_claims(store, claims)
+        seen += len(claims)
+        on_progress("claims", seen)
 
 
 def _jobs(store: JobStore, place: Place) -> Iterator[Sequence[Job | BatchStateError]]:
@@ -76,10 +88,10 @@ def _jobs(store: JobStore, place: Place) -> Iterator[Sequence[Job | BatchStateEr
 
 
 def _claims(store: JobStore) -> Iterator[Sequence[ClaimRow]]:
-    page = store.list_claims()
+    page = store.list_claims(limit=_CLAIMS)
     yield page.items
     while page.cursor is not None:
-        page = store.list_claims(page.cursor)
+        page = store.list_claims(page.cursor, limit=_CLAIMS)
         yield page.items
 
 
@@ -92,14 +104,14 @@ def _misplaced(store: JobStore, place: Place, page: Sequence[Job | BatchStateErr
             yield Fault("misplaced job", job.id, f"is listed as {place}, and is {job.place}")
 
 
-def _orphans(store: JobStore, page: Sequence[Job | BatchStateError], flight: set[str]) -> Iterator[Fault]:
-    """Answer the jobs that are held by no claim in flight; `flight` is brought up to date where it is too old."""
-    suspects = [job for job in page if isinstance(job, Job) and job.place == "active" and job.claim not in flight]
-    if not suspects:
+def _orphans(store: JobStore, page: Sequence[Job | BatchStateError], balance: Balance) -> Iterator[Fault]:
+    """Answer the jobs of a page that are held by no claim in flight."""
+    doubtful = [job for job in page if isinstance(job, Job) and balance.doubts(str(job.claim), job.id)]
+    if not doubtful:
         return
-    flight.clear()
-    flight.update(claim.id for claims in _claims(store) for claim in claims)
-    suspects = [job for job in suspects if job.claim not in flight]
+    asked = {job.claim for job in doubtful}
+    flight = {claim.id for claims in _claims(store) for claim in claims if claim.id in asked}
+    suspects = [job for job in doubtful if job.claim not in flight]
     still = store.get_jobs(job.id for job in suspects) if suspects else {}
     for job in suspects:
         now = still.get(job.id)
@@ -114,33 +126,40 @@ def _standing(job: Job) -> tuple[object, ...]:
     return job.id, job.place, job.group, job.claim, job.deliveries, job.attempts, job.stalls, job.due_at, job.dead_at
 
 
-def _wrong_claim(store: JobStore, claim: ClaimRow) -> Iterator[Fault]:
-    """Answer what is wrong with a claim in flight, if it still is at a second look."""
-    faults = list(_claim_faults(store, claim))
-    if faults:
-        still = store.get_claims([claim.id]).get(claim.id)
-        if still is not None and {job.id for job in still.jobs} == {job_id for job_id, _ in claim.jobs}:
-            yield from faults
+def _wrong_claims(store: JobStore, claims: Sequence[ClaimRow]) -> Iterator[Fault]:
+    """Answer what is wrong with claims in flight, if it still is at a second look."""
+    batches = store.get_batches(claim.id for claim in claims)
+    holders = _holders(store, [job_id for claim in claims for job_id, _ in claim.jobs])
+    for claim in claims:
+        faults = list(_claim_faults(store.queue, claim, batches.get(claim.id), holders))
+        if faults:
+            still = store.get_claims([claim.id]).get(claim.id)
+            if still is not None and {job.id for job in still.jobs} == {job_id for job_id, _ in claim.jobs}:
+                yield from faults
 
 
-def _claim_faults(store: JobStore, claim: ClaimRow) -> Iterator[Fault]:
-    if not claim.jobs:
-        says = "is in flight and holds nothing, so that nothing will end it"
-        yield Fault("empty claim", claim.id, says, mending(store.queue, "release", claim.id))
+def _holders(store: JobStore, job_ids: Sequence[str]) -> dict[str, str | None]:
+    """Answer which claim each of these jobs is held by."""
+    holders: dict[str, str | None] = {}
+    for start in range(0, len(job_ids), HYDRATED):
+        jobs = store.get_jobs(job_ids[start : start + HYDRATED])
+        holders |= {name: job.claim for name, job in jobs.items() if isinstance(job, Job) and job.place == "active"}
+    return holders
+
+
+def _claim_faults(queue: str, claim: ClaimRow, batch: object, holders: Mapping[str, str | None]) -> Iterator[Fault]:
     held = [job_id for job_id, _ in claim.jobs]
-    batch = store.get_batches([claim.id]).get(claim.id)
+    if not held:
+        says = "is in flight and holds nothing, so that nothing will end it"
+        yield Fault("empty claim", claim.id, says, mending(queue, "release", claim.id))
     if isinstance(batch, Batch):
         members = set(batch.request_ids)
         strangers = [job_id for job_id in held if job_id not in members]
         if strangers:
             yield Fault("stranger in a claim", claim.id, f"holds {strangers[0]!r}, which its batch does not contain")
-    for start in range(0, len(held), HYDRATED):
-        chunk = held[start : start + HYDRATED]
-        jobs = store.get_jobs(chunk)
-        for job_id in chunk:
-            job = jobs.get(job_id)
-            if not isinstance(job, Job) or (job.place, job.claim) != ("active", claim.id):
-                yield Fault("claim without its job", claim.id, f"holds {job_id!r}, which is not active under it")
+    for job_id in held:
+        if holders.get(job_id) != claim.id:
+            yield Fault("claim without its job", claim.id, f"holds {job_id!r}, which is not active under it")
 
 
 def _add_to(tally: _Tally, place: Place, page: Sequence[Job | BatchStateError]) -> None:

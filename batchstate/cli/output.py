@@ -26,6 +26,7 @@ __all__ = [
     "errors",
     "group_json",
     "job_json",
+    "json_text",
     "out",
     "print_json",
     "print_json_line",
@@ -68,8 +69,13 @@ def print_json(value: object) -> None:
 
 def print_json_line(value: object) -> None:
     """Print a value as a line of JSON, at once."""
-    out.file.write(clean_json(json.dumps(value, ensure_ascii=False)) + "\n")
+    out.file.write(json_text(value) + "\n")
     out.file.flush()
+
+
+def json_text(value: object) -> str:
+    """Answer a value as JSON in one line."""
+    return clean_json(json.dumps(value, ensure_ascii=False))
 
 
 def say(text: str) -> None:

@@ -12,7 +12,9 @@ from typing_extensions import override
 from batchstate import Association, Done, Lifecycle, MembershipRecord, Retry, create_batch, retire, transition
 from batchstate.checking import Fault, check_batches
 from batchstate.entities import Batch
+from batchstate.job_calls import ClaimRow, GroupCounts, QueueCounts
 from batchstate.job_checking import check_jobs
+from batchstate.jobs import Job
 from batchstate.queue import BatchQueue
 from batchstate.storage import Page
 from batchstate.testing import FaultStore, ManualClock, record
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from batchstate.claims.context import JobStore
     from batchstate.errors import CorruptRowError
-    from batchstate.jobs import Job, Place
+    from batchstate.jobs import Place
     from batchstate.storage import Kind, Unreadable
 
 FLOW = Lifecycle.parse("queued > testing > queued; testing > merged | failed")
@@ -230,12 +232,14 @@ def _worked(queue: BatchQueue, name: str, step: int) -> None:
 
 
 class Paged(MemoryStorage):
-    """A storage that makes its rows while they are read, so that the memory that is measured is the check's own."""
+    """A storage that makes its rows while they are read, so that the memory that is measured is the check's own.
 
-    rows = 100_000
+    Of each number there is a batch, and a job that is held by a claim. Four of them are wrong.
+    """
 
-    def __init__(self, template: Batch) -> None:
+    def __init__(self, rows: int, template: Batch) -> None:
         super().__init__("q", MemoryStore(), clock=ManualClock())
+        self.rows = rows
         self.template = template
 
     def row(self, number: int) -> Batch:
@@ -244,41 +248,80 @@ class Paged(MemoryStorage):
         requests = (f"r{number}",)
         return Batch(f"b{number:06}", "q", "queued", 1, 1, requests, {}, known.history, memory=known.memory)
 
+    def page(self, cursor: str | None, limit: int) -> tuple[range, str | None]:
+        """Answer the numbers of a page and the cursor of the next."""
+        start = int(cursor or 0)
+        following = str(start + limit) if start + limit < self.rows else None
+        return range(start, min(start + limit, self.rows)), following
+
     @override
     def get_batches(self, ids: Iterable[str]) -> dict[str, Batch | Unreadable]:
-        return {name: self.row(int(name[1:])) for name in ids}
+        return {name: self.row(int(name[1:])) for name in ids if name.startswith("b")}
 
     @override
     def get_records(self, keys: Iterable[tuple[str, str]]) -> list[MembershipRecord]:
-        return [MembershipRecord("q", state, name, 1) for state, name in keys if name != "b077777"]
+        return [MembershipRecord("q", state, name, 1) for state, name in keys if name != "b000777"]
 
     @override
     def list_associations(self, request_id: str) -> list[Association]:
-        return [] if request_id == "r88888" else [Association("q", request_id, f"b{int(request_id[1:]):06}")]
+        return [] if request_id == "r888" else [Association("q", request_id, f"b{int(request_id[1:]):06}")]
 
     @override
     def scan(self, kind: Kind, cursor: str | None = None, *, limit: int = 500) -> Page[object]:
-        start = int(cursor or 0)
-        rows = [self.row(number) for number in range(start, start + limit)]
+        numbers, following = self.page(cursor, limit)
+        rows = [self.row(number) for number in numbers]
         items: list[object] = list(rows)
         if kind == "records":
             items = [MembershipRecord("q", row.state, row.id, 1) for row in rows]
         elif kind == "associations":
             items = [found for row in rows for name in row.request_ids for found in self.list_associations(name)]
-        return Page(items, str(start + limit) if start + limit < self.rows else None)
+        return Page(items, following)
+
+    @override
+    def list_claims(self, cursor: str | None = None, *, limit: int = 500) -> Page[ClaimRow]:
+        numbers, following = self.page(cursor, limit)
+        return Page([ClaimRow(f"c{n}", 1, ((f"j{n}", 1),)) for n in numbers if n != 555], following)
+
+    @override
+    def list_jobs(
+        self, place: Place, group: str | None = None, cursor: str | None = None, *, limit: int = 500
+    ) -> Page[Job | CorruptRowError]:
+        numbers, following = self.page(cursor, limit)
+        jobs = self.get_jobs(f"j{number}" for number in numbers)
+        return Page(list(jobs.values()), following) if place == "active" else Page([])
+
+    @override
+    def get_jobs(self, ids: Iterable[str]) -> dict[str, Job | CorruptRowError]:
+        return {name: Job(name, "q", place="active", claim=f"c{name[1:]}") for name in ids}
+
+    @override
+    def count_jobs(self) -> QueueCounts:
+        return QueueCounts((GroupCounts(None, active=self.rows - 3),))
 
 
-def test_a_large_store_takes_no_memory(store: MemoryStorage) -> None:
-    """A check of 100,000 batches takes a few megabytes, and finds the two that are wrong."""
-    large = Paged(_row(store))
+def memory_of_check(rows: int, template: Batch) -> int:
+    """Check a store of so many batches, claims and jobs, find the four faults, and answer the greatest memory."""
+    large = Paged(rows, template)
     tracemalloc.start()
     try:
-        found = named(list(check_batches(large, FLOW, settled_for=0, clock=large.clock)))
+        found = named([*check_batches(large, FLOW, settled_for=0, clock=large.clock), *check_jobs(large)])
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert found == [("unfiled batch", "b077777"), ("missing association", "b088888")]
-    assert peak < 12_000_000
+    assert found == [
+        ("unfiled batch", "b000777"),
+        ("missing association", "b000888"),
+        ("orphaned job", "j555"),
+        ("wrong count", "(jobs without a group)"),
+    ]
+    return peak
+
+
+def test_more_rows_take_no_more_memory(store: MemoryStorage) -> None:
+    """A check of 6,000 batches, claims and jobs takes as much memory as one of 1,500, but for what is by chance."""
+    few, many = (memory_of_check(rows, _row(store)) for rows in (1_500, 6_000))
+    assert many - few < 100_000
+    assert many < 4_000_000
 
 
 def test_a_sound_store_is_not_asked_request_by_request(store: MemoryStorage) -> None:
