@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from typing_extensions import override
@@ -39,7 +39,7 @@ class DynamoDBHarness(Harness):
     kind: ClassVar[type[DynamoDBStorage]] = DynamoDBStorage
     sees_rows = False
     scale = 300
-    checked_every = 0  # emulators take longer to check than to test
+    checked_every = 10
     examples = 8
     threads = 4
 
@@ -72,55 +72,34 @@ class TransactingHarness(DynamoDBHarness):
     """The same with transactions."""
 
     kind = TransactingDynamoDBStorage
-    scale = 100  # moto copies all its tables at the beginning of a transaction
+    scale = 100
     capabilities = frozenset({AtomicMoves, AtomicCreates})
 
 
 @pytest.fixture(scope="class")
-def moto_in_this_process() -> Iterator[Emulator]:
-    """Moto inside this process, with a table for the class."""
+def moto_in_this_process() -> Iterator[DynamoDBClient]:
+    """Moto inside this process."""
     need(Server.MOTO, ours=True)
     with moto_in_process() as client:
-        yield emulator(client)
+        yield watched(client)
 
 
 @pytest.fixture(scope="class")
-def moto_over_http(moto_server: DynamoEndpoint) -> Emulator:
-    """Moto over HTTP, with a table for the class."""
-    return emulator(moto_server.client())
+def moto_over_http(moto_server: DynamoEndpoint) -> DynamoDBClient:
+    """Moto over HTTP."""
+    return watched(moto_server.client())
 
 
 @pytest.fixture(scope="class")
-def dynalite(dynalite_server: DynamoEndpoint) -> Emulator:
-    """Dynalite, with a table for the class."""
-    return emulator(dynalite_server.client())
+def dynalite(dynalite_server: DynamoEndpoint) -> DynamoDBClient:
+    """Dynalite."""
+    return watched(dynalite_server.client())
 
 
-class Emulator(NamedTuple):
-    """A client whose requests are held to the rules, and a table."""
-
-    client: DynamoDBClient
-    table: str
-
-
-def emulator(client: DynamoDBClient) -> Emulator:
-    """Make a table for a class."""
+def watched(client: DynamoDBClient) -> DynamoDBClient:
+    """Hold a client's requests to the rules."""
     Watch(client)
-    table = f"contract-{next(_numbers)}"
-    create_table(client, table)
-    return Emulator(client, table)
-
-
-@contextmanager
-def emptied(emulator: Emulator) -> Iterator[Emulator]:
-    """Empty the table after a test; making one for each takes up to a second."""
-    yield emulator
-    pages = emulator.client.get_paginator("scan").paginate(TableName=emulator.table, ConsistentRead=True)
-    keys = [{"pk": item["pk"], "sk": item["sk"]} for page in pages for item in page["Items"]]
-    for start in range(0, len(keys), 25):
-        emulator.client.batch_write_item(
-            RequestItems={emulator.table: [{"DeleteRequest": {"Key": key}} for key in keys[start : start + 25]]}
-        )
+    return client
 
 
 class OneAtATime:
@@ -146,6 +125,22 @@ class OneAtATime:
         return call
 
 
+@contextmanager
+def on_a_table(kind: type[DynamoDBHarness], client: DynamoDBClient, *, one_at_a_time: bool = True) -> Iterator[Harness]:
+    """Give a harness on a table for one test; making and dropping one takes less than emptying it.
+
+    Args:
+        kind: the harness.
+        client: a client of the emulator.
+        one_at_a_time: whether its calls wait for each other.
+    """
+    table = f"contract-{next(_numbers)}"
+    create_table(client, table)
+    # It has what a client has.
+    yield kind(OneAtATime(client) if one_at_a_time else client, table)  # type: ignore[arg-type]
+    client.delete_table(TableName=table)
+
+
 class OneWayContract(StorageContract):
     """The contract with the storage as it is, where hiding its capabilities says nothing new."""
 
@@ -168,76 +163,75 @@ class TestDynamoDBOnMotoInProcess(OneWayContract):
     """The contract on moto inside this process."""
 
     @pytest.fixture
-    def harness(self, moto_in_this_process: Emulator) -> Iterator[Harness]:
-        """Give the table, and empty it."""
-        with emptied(moto_in_this_process) as (client, table):
-            yield DynamoDBHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+    def harness(self, moto_in_this_process: DynamoDBClient) -> Iterator[Harness]:
+        """Give a table."""
+        with on_a_table(DynamoDBHarness, moto_in_this_process) as harness:
+            yield harness
 
 
 class TestTransactingDynamoDBOnMotoInProcess(TransactingContract):
     """The contract with transactions on moto inside this process."""
 
     @pytest.fixture
-    def harness(self, moto_in_this_process: Emulator) -> Iterator[Harness]:
-        """Give the table, and empty it."""
-        with emptied(moto_in_this_process) as (client, table):
-            yield TransactingHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+    def harness(self, moto_in_this_process: DynamoDBClient) -> Iterator[Harness]:
+        """Give a table."""
+        with on_a_table(TransactingHarness, moto_in_this_process) as harness:
+            yield harness
 
 
 class JobHarness(TransactingHarness):
-    """The same for jobs: moto copies a whole table for each transaction, and each look of the machine takes many."""
+    """The same for jobs; each step of the state machine is followed by some thirty requests that look at it all."""
 
     scale = 60
     threads = 3
     steps = 150
 
 
-@pytest.mark.large  # moto copies all its tables for each transaction: some hundred tests take many minutes
 class TestDynamoDBJobsOnMotoInProcess(JobContract):
     """The claim half's contract on moto inside this process."""
 
     @pytest.fixture
-    def harness(self, moto_in_this_process: Emulator) -> Iterator[Harness]:
-        """Give the table, and empty it."""
-        with emptied(moto_in_this_process) as (client, table):
-            yield JobHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+    def harness(self, moto_in_this_process: DynamoDBClient) -> Iterator[Harness]:
+        """Give a table."""
+        with on_a_table(JobHarness, moto_in_this_process) as harness:
+            yield harness
 
 
 class TestDynamoDBJobsOnMoto(LateSettling, Replays):
     """A part of the same on moto over HTTP: every changing call sent twice, and settlements that come late."""
 
     @pytest.fixture
-    def harness(self, moto_over_http: Emulator) -> Iterator[Harness]:
-        """Give the table, and empty it."""
-        with emptied(moto_over_http) as (client, table):
-            yield JobHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+    def harness(self, moto_over_http: DynamoDBClient) -> Iterator[Harness]:
+        """Give a table."""
+        with on_a_table(JobHarness, moto_over_http) as harness:
+            yield harness
 
 
 class TestDynamoDBOnMoto(OneWayContract):
     """The contract on moto over HTTP."""
 
     @pytest.fixture
-    def harness(self, moto_over_http: Emulator) -> Iterator[Harness]:
-        """Give the table, and empty it."""
-        with emptied(moto_over_http) as (client, table):
-            yield DynamoDBHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+    def harness(self, moto_over_http: DynamoDBClient) -> Iterator[Harness]:
+        """Give a table."""
+        with on_a_table(DynamoDBHarness, moto_over_http) as harness:
+            yield harness
 
 
 class TestTransactingDynamoDBOnMoto(OneWayContract):
     """The contract with transactions on moto over HTTP; mixed with three steps it is tried inside this process."""
 
     @pytest.fixture
-    def harness(self, moto_over_http: Emulator) -> Iterator[Harness]:
-        """Give the table, and empty it."""
-        with emptied(moto_over_http) as (client, table):
-            yield TransactingHarness(OneAtATime(client), table)  # type: ignore[arg-type]  # it has what a client has
+    def harness(self, moto_over_http: DynamoDBClient) -> Iterator[Harness]:
+        """Give a table."""
+        with on_a_table(TransactingHarness, moto_over_http) as harness:
+            yield harness
 
 
 class TestDynamoDBOnDynalite(OneWayContract):
     """The contract on dynalite, which knows no transactions."""
 
     @pytest.fixture
-    def harness(self, dynalite: Emulator) -> Iterator[Harness]:
-        """Give the table, and empty it."""
-        with emptied(dynalite) as (client, table):
-            yield DynaliteHarness(client, table)
+    def harness(self, dynalite: DynamoDBClient) -> Iterator[Harness]:
+        """Give a table."""
+        with on_a_table(DynaliteHarness, dynalite, one_at_a_time=False) as harness:
+            yield harness

@@ -8,17 +8,18 @@ import pytest
 
 from batchstate.testing import ExplorerContract
 from batchstate_sqlite import SQLiteDatabase
-from tests.contract.test_dynamodb import DynamoDBHarness, Emulator, emulator
+from tests.contract.test_dynamodb import DynamoDBHarness, on_a_table, watched
 from tests.contract.test_memory import MemoryHarness
 from tests.contract.test_redis import RedisHarness
 from tests.contract.test_sqlite import FileHarness, SQLiteHarness
-from tests.servers.available import Server, need
-from tests.servers.dynamo_servers import moto_in_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from types_boto3_dynamodb import DynamoDBClient
+
+    from batchstate.testing import Harness
     from tests.servers.redis_servers import RedisEndpoint
 
 
@@ -71,20 +72,13 @@ class TestValkey(ExplorerContract):
             harness.clear()
 
 
-@pytest.fixture(scope="module")
-def moto() -> Iterator[Emulator]:
-    """Make a table in an emulator."""
-    need(Server.MOTO, ours=True)
-    with moto_in_process() as client:
-        yield emulator(client)
-
-
 class TestDynamoDB(ExplorerContract):
     """The interleavings on an emulator of DynamoDB, whose puts cannot see the row; emulators are slow."""
 
     schedules = 1
 
     @pytest.fixture
-    def harness(self, moto: Emulator) -> DynamoDBHarness:
-        """Take the table; every schedule has a queue of its own in it."""
-        return DynamoDBHarness(moto.client, moto.table)
+    def harness(self, moto_client: DynamoDBClient) -> Iterator[Harness]:
+        """Make a table; every schedule has a queue of its own in it."""
+        with on_a_table(DynamoDBHarness, watched(moto_client), one_at_a_time=False) as harness:
+            yield harness

@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from tests.servers.binaries import dynalite_program, node_binary
 from tests.servers.controlled import ControlledServer
+from tests.servers.moto_ours import quickened
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -53,7 +54,7 @@ def moto_in_process() -> Iterator["DynamoDBClient"]:
     """Within the block all boto3 clients of this process reach an emulator in it, first empty."""
     from moto import mock_aws  # noqa: PLC0415 - takes half a second, and few tests need it
 
-    with dummy_credentials(), mock_aws():
+    with dummy_credentials(), mock_aws(), quickened():
         yield boto3.client("dynamodb", region_name=REGION)
 
 
@@ -122,14 +123,14 @@ class _HttpServer(ControlledServer, DynamoEndpoint):
 
 
 class MotoServer(_HttpServer):
-    """Moto as a server over HTTP, in a process of its own; a restart empties it."""
+    """Moto as a server over HTTP, in a process of its own, one request at a time; a restart empties it."""
 
     def __init__(self) -> None:
         super().__init__("moto")
 
     @override
     def command(self) -> list[str | Path]:
-        return [sys.executable, "-m", "moto.server", "-H", self.host, "-p", str(self.port)]
+        return [sys.executable, Path(__file__).with_name("moto_ours.py"), self.host, str(self.port)]
 
 
 class DynaliteServer(_HttpServer):

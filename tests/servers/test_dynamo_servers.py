@@ -1,6 +1,6 @@
 """The DynamoDB emulators that the tests stand on."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import boto3
@@ -86,3 +86,39 @@ def put_once(client: "DynamoDBClient", table: str) -> None:
         Item={"pk": {"S": "a"}, "sk": {"S": "b"}},
         ConditionExpression="attribute_not_exists(pk)",
     )
+
+
+@pytest.mark.parametrize("fixture", ["moto_client", "moto_server"])
+def test_a_cancelled_transaction_leaves_everything_as_it_was(fixture: str, request: pytest.FixtureRequest) -> None:
+    """Of a transaction with a condition that fails, no put, update or deletion stays, in whatever order they come."""
+    made = request.getfixturevalue(fixture)
+    client: DynamoDBClient = made.client() if isinstance(made, DynamoEndpoint) else made
+    create_table(client, "cancelled")
+    items: list[Any] = [
+        {"pk": {"S": name}, "sk": {"S": "s"}, "n": {"L": [{"N": "1"}]}} for name in ("kept", "updated", "deleted")
+    ]
+    for item in items:
+        client.put_item(TableName="cancelled", Item=item)
+    put, kept, updated, deleted = (
+        {"pk": {"S": name}, "sk": {"S": "s"}} for name in ("put", "kept", "updated", "deleted")
+    )
+    actions: list[Any] = [
+        {"Put": {"Item": put}},
+        {
+            "Update": {
+                "Key": updated,
+                "UpdateExpression": "SET n[0] = :m",
+                "ExpressionAttributeValues": {":m": {"N": "2"}},
+            }
+        },
+        {"ConditionCheck": {"Key": kept, "ConditionExpression": "attribute_not_exists(pk)"}},
+        {"Delete": {"Key": deleted}},
+    ]
+    named: list[Any] = [{verb: {"TableName": "cancelled", **one} for verb, one in action.items()} for action in actions]
+
+    with pytest.raises(client.exceptions.TransactionCanceledException):
+        client.transact_write_items(TransactItems=named)
+
+    found = [dict(item) for item in client.scan(TableName="cancelled", ConsistentRead=True)["Items"]]
+    assert sorted(found, key=str) == sorted(items, key=str)
+    client.delete_table(TableName="cancelled")
