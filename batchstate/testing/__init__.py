@@ -18,7 +18,7 @@ pytest.register_assert_rewrite(
 
 from batchstate.testing.clock import ManualClock  # noqa: E402
 from batchstate.testing.contract import StorageContract  # noqa: E402
-from batchstate.testing.contract.interleaved import ExplorerContract  # noqa: E402
+from batchstate.testing.contract.interleaved import ExplorerContract, JobExplorerContract  # noqa: E402
 from batchstate.testing.contract.jobs import JobContract  # noqa: E402
 from batchstate.testing.faults import (  # noqa: E402
     WRITES,
@@ -47,6 +47,7 @@ __all__ = [
     "FaultStore",
     "Harness",
     "JobContract",
+    "JobExplorerContract",
     "ManualClock",
     "Record",
     "Stop",

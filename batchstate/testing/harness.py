@@ -53,6 +53,7 @@ class Harness(ABC):
         examples: how many random cases a property is tried with.
         threads: how many threads the tests of races may use.
         steps: how many steps of the state machine a run takes at least.
+        schedules: how many schedules of each of the explorer's scopes are drawn; the same in every run.
         checked_every: after one of how many tests the store is checked for broken promises: 1 is after each, 0 after
             none, for emulators on which a check takes longer than a test.
         clock: the clock that its storages are to be opened with.
@@ -65,6 +66,7 @@ class Harness(ABC):
     examples: ClassVar[int] = 25
     threads: ClassVar[int] = 8
     steps: ClassVar[int] = 1_000
+    schedules: ClassVar[int] = 25
     checked_every: ClassVar[int] = 1
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ import pytest
 from typing_extensions import override
 
 from batchstate.storage import AtomicCreates, AtomicMoves
-from batchstate.testing import Harness, JobContract, StorageContract
+from batchstate.testing import ExplorerContract, Harness, JobContract, JobExplorerContract, StorageContract
 from batchstate.testing.contract.jobs.late import LateSettling
 from batchstate.testing.contract.jobs.replays import Replays
 from batchstate.wire import BatchRow
@@ -42,6 +42,7 @@ class DynamoDBHarness(Harness):
     checked_every = 10
     examples = 8
     threads = 4
+    schedules = 1
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:
         super().__init__()
@@ -141,7 +142,7 @@ def on_a_table(kind: type[DynamoDBHarness], client: DynamoDBClient, *, one_at_a_
     client.delete_table(TableName=table)
 
 
-class OneWayContract(StorageContract):
+class OneWayContract(StorageContract, ExplorerContract):
     """The contract with the storage as it is, where hiding its capabilities says nothing new."""
 
     @pytest.fixture
@@ -150,7 +151,7 @@ class OneWayContract(StorageContract):
         return "fused"
 
 
-class TransactingContract(StorageContract):
+class TransactingContract(StorageContract, ExplorerContract):
     """The contract of a storage whose hidden capabilities leave just the storage of the classes beside it."""
 
     @pytest.fixture(params=["fused", "mixed"])
@@ -187,7 +188,7 @@ class JobHarness(TransactingHarness):
     steps = 150
 
 
-class TestDynamoDBJobsOnMotoInProcess(JobContract):
+class TestDynamoDBJobsOnMotoInProcess(JobContract, JobExplorerContract):
     """The claim half's contract on moto inside this process."""
 
     @pytest.fixture
@@ -197,6 +198,7 @@ class TestDynamoDBJobsOnMotoInProcess(JobContract):
             yield harness
 
 
+@pytest.mark.measured_elsewhere
 class TestDynamoDBJobsOnMoto(LateSettling, Replays):
     """A part of the same on moto over HTTP: every changing call sent twice, and settlements that come late."""
 
@@ -207,6 +209,7 @@ class TestDynamoDBJobsOnMoto(LateSettling, Replays):
             yield harness
 
 
+@pytest.mark.measured_elsewhere
 class TestDynamoDBOnMoto(OneWayContract):
     """The contract on moto over HTTP."""
 
@@ -217,6 +220,7 @@ class TestDynamoDBOnMoto(OneWayContract):
             yield harness
 
 
+@pytest.mark.measured_elsewhere
 class TestTransactingDynamoDBOnMoto(OneWayContract):
     """The contract with transactions on moto over HTTP; mixed with three steps it is tried inside this process."""
 
@@ -227,6 +231,7 @@ class TestTransactingDynamoDBOnMoto(OneWayContract):
             yield harness
 
 
+@pytest.mark.measured_elsewhere
 class TestDynamoDBOnDynalite(OneWayContract):
     """The contract on dynalite, which knows no transactions."""
 

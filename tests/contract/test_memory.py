@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from batchstate.storage import AtomicCreates, AtomicMoves, SnapshotListing
-from batchstate.testing import Harness, JobContract, StorageContract
+from batchstate.testing import ExplorerContract, Harness, JobContract, JobExplorerContract, StorageContract
 from batchstate.wire import BatchRow
 from batchstate_memory import MemoryStorage, MemoryStore
 
@@ -22,6 +22,7 @@ class MemoryHarness(Harness):
     capabilities = frozenset({AtomicMoves, AtomicCreates, SnapshotListing})
     sees_rows = True
     scale = 5_000
+    schedules = 50
     steps = 20_000
 
     def __init__(self) -> None:
@@ -58,7 +59,7 @@ class BlindMemoryHarness(MemoryHarness):
         return BlindMemoryStorage(queue, self.store, clock=self.clock)
 
 
-class TestMemory(StorageContract):
+class TestMemory(StorageContract, ExplorerContract):
     """The contract on memory."""
 
     @pytest.fixture
@@ -67,7 +68,8 @@ class TestMemory(StorageContract):
         return MemoryHarness()
 
 
-class TestBlindMemory(StorageContract):
+@pytest.mark.measured_elsewhere
+class TestBlindMemory(StorageContract, ExplorerContract):
     """The contract on memory where puts do not see the row: stale records come about that purges and readers meet."""
 
     @pytest.fixture
@@ -76,7 +78,7 @@ class TestBlindMemory(StorageContract):
         return BlindMemoryHarness()
 
 
-class TestMemoryJobs(JobContract):
+class TestMemoryJobs(JobContract, JobExplorerContract):
     """The claim half's contract on memory."""
 
     @pytest.fixture

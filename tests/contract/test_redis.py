@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from batchstate.storage import AtomicCreates, AtomicMoves, SnapshotListing
-from batchstate.testing import Harness, JobContract, StorageContract
+from batchstate.testing import ExplorerContract, Harness, JobContract, JobExplorerContract, StorageContract
 from batchstate.wire import BatchRow
 from batchstate_redis import RedisStorage
 from batchstate_redis.keys import Keys
@@ -32,6 +32,7 @@ class RedisHarness(Harness):
     capabilities = frozenset({AtomicMoves, AtomicCreates, SnapshotListing})
     sees_rows = True
     scale = 5_000
+    schedules = 3
 
     def __init__(self, client: Redis | RedisCluster) -> None:
         super().__init__()
@@ -71,7 +72,7 @@ def valkey_client(valkey_server: RedisEndpoint) -> Iterator[Redis]:
         yield client
 
 
-class TestValkey(StorageContract):
+class TestValkey(StorageContract, ExplorerContract):
     """The contract on Valkey."""
 
     @pytest.fixture
@@ -87,7 +88,8 @@ def decoding_client(valkey_server: RedisEndpoint) -> Iterator[Redis]:
         yield client
 
 
-class TestDecodingClient(StorageContract):
+@pytest.mark.measured_elsewhere
+class TestDecodingClient(StorageContract, ExplorerContract):
     """The contract on a client that speaks RESP3 and decodes every reply, with another encoding even."""
 
     @pytest.fixture
@@ -106,7 +108,8 @@ def redis7_client(redis7_server: RedisEndpoint) -> Iterator[Redis]:
         yield client
 
 
-class TestRedis7(StorageContract):
+@pytest.mark.measured_elsewhere
+class TestRedis7(StorageContract, ExplorerContract):
     """The contract on the distribution's Redis."""
 
     @pytest.fixture
@@ -122,7 +125,8 @@ def redis62_client(redis62_server: RedisEndpoint) -> Iterator[Redis]:
         yield client
 
 
-class TestRedis62(StorageContract):
+@pytest.mark.measured_elsewhere
+class TestRedis62(StorageContract, ExplorerContract):
     """The contract on the oldest Redis that is supported."""
 
     @pytest.fixture
@@ -138,7 +142,8 @@ def cluster_client(valkey_cluster: ClusterEndpoint) -> Iterator[RedisCluster]:
         yield client
 
 
-class TestCluster(StorageContract):
+@pytest.mark.measured_elsewhere
+class TestCluster(StorageContract, ExplorerContract):
     """The contract on a cluster of three primaries."""
 
     @pytest.fixture
@@ -154,7 +159,8 @@ def sentinel_client(redis_sentinel: SentinelEndpoint) -> Iterator[Redis]:
         yield client
 
 
-class TestSentinel(StorageContract):
+@pytest.mark.measured_elsewhere
+class TestSentinel(StorageContract, ExplorerContract):
     """The contract on a primary that sentinels watch."""
 
     @pytest.fixture
@@ -163,7 +169,7 @@ class TestSentinel(StorageContract):
         yield from _harness(sentinel_client)
 
 
-class TestValkeyJobs(JobContract):
+class TestValkeyJobs(JobContract, JobExplorerContract):
     """The claim half's contract on Valkey."""
 
     @pytest.fixture
@@ -172,7 +178,8 @@ class TestValkeyJobs(JobContract):
         yield from _harness(valkey_client)
 
 
-class TestDecodingClientJobs(JobContract):
+@pytest.mark.measured_elsewhere
+class TestDecodingClientJobs(JobContract, JobExplorerContract):
     """The claim half's contract on a client that decodes every reply."""
 
     @pytest.fixture
@@ -181,7 +188,8 @@ class TestDecodingClientJobs(JobContract):
         yield from _harness(decoding_client)
 
 
-class TestRedis7Jobs(JobContract):
+@pytest.mark.measured_elsewhere
+class TestRedis7Jobs(JobContract, JobExplorerContract):
     """The claim half's contract on the distribution's Redis."""
 
     @pytest.fixture
@@ -190,7 +198,8 @@ class TestRedis7Jobs(JobContract):
         yield from _harness(redis7_client)
 
 
-class TestRedis62Jobs(JobContract):
+@pytest.mark.measured_elsewhere
+class TestRedis62Jobs(JobContract, JobExplorerContract):
     """The claim half's contract on the oldest Redis that is supported."""
 
     @pytest.fixture
@@ -199,10 +208,21 @@ class TestRedis62Jobs(JobContract):
         yield from _harness(redis62_client)
 
 
-class TestClusterJobs(JobContract):
+@pytest.mark.measured_elsewhere
+class TestClusterJobs(JobContract, JobExplorerContract):
     """The claim half's contract on a cluster of three primaries."""
 
     @pytest.fixture
     def harness(self, cluster_client: RedisCluster) -> Iterator[RedisHarness]:
         """Take a prefix."""
         yield from _harness(cluster_client)
+
+
+@pytest.mark.measured_elsewhere
+class TestSentinelJobs(JobContract, JobExplorerContract):
+    """The claim half's contract on a primary that sentinels watch."""
+
+    @pytest.fixture
+    def harness(self, sentinel_client: Redis) -> Iterator[RedisHarness]:
+        """Take a prefix."""
+        yield from _harness(sentinel_client)

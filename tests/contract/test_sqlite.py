@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from batchstate.storage import AtomicCreates, AtomicMoves, SnapshotListing
-from batchstate.testing import Harness, JobContract, StorageContract
+from batchstate.testing import ExplorerContract, Harness, JobContract, JobExplorerContract, StorageContract
 from batchstate.wire import BatchRow
 from batchstate_sqlite import SQLiteDatabase, SQLiteStorage
 
@@ -30,6 +30,7 @@ class SQLiteHarness(Harness):
     capabilities = frozenset({AtomicMoves, AtomicCreates, SnapshotListing})
     sees_rows = True
     scale = 5_000
+    schedules = 10
 
     def __init__(self, database: SQLiteDatabase) -> None:
         super().__init__()
@@ -62,7 +63,7 @@ class FileHarness(SQLiteHarness):
         return SQLiteStorage(self.database.path, queue, clock=self.clock, synchronous="NORMAL", timeout="30s")
 
 
-class TestFile(StorageContract):
+class TestFile(StorageContract, ExplorerContract):
     """The contract on a file."""
 
     @pytest.fixture
@@ -73,7 +74,8 @@ class TestFile(StorageContract):
         harness.database.close()
 
 
-class TestInMemory(StorageContract):
+@pytest.mark.measured_elsewhere
+class TestInMemory(StorageContract, ExplorerContract):
     """The contract on a database in memory."""
 
     @pytest.fixture
@@ -84,7 +86,7 @@ class TestInMemory(StorageContract):
         harness.database.close()
 
 
-class TestFileJobs(JobContract):
+class TestFileJobs(JobContract, JobExplorerContract):
     """The claim half's contract on a file."""
 
     @pytest.fixture
@@ -95,7 +97,8 @@ class TestFileJobs(JobContract):
         harness.database.close()
 
 
-class TestInMemoryJobs(JobContract):
+@pytest.mark.measured_elsewhere
+class TestInMemoryJobs(JobContract, JobExplorerContract):
     """The claim half's contract on a database in memory."""
 
     @pytest.fixture

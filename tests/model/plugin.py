@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
@@ -16,6 +17,8 @@ Show: TypeAlias = "Callable[[Explored], Explored]"
 
 PROPERTY = "explored"
 
+HERE = Path(__file__).parent
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--large`."""
@@ -23,11 +26,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked large, unless it is asked for."""
-    if config.getoption("--large"):
-        return
+    """Leave out what is marked large, unless it is asked for; and measure no coverage of millions of states."""
     for item in items:
-        if item.get_closest_marker("large") is not None:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.measured_elsewhere)
+        if item.get_closest_marker("large") is not None and not config.getoption("--large"):
             item.add_marker(pytest.mark.skip(reason="large: runs with --large"))
 
 

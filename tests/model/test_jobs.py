@@ -1,6 +1,6 @@
 """Claims, sweeps, late settlements, removals and revivals in every order: no job is lost, done twice or charged twice.
 
-What is held against every state stands in `job_promises`.
+What is held against every state stands in `batchstate.testing.explorer.job_promises`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from batchstate.testing.explorer import Actor, explore
-from tests.model.job_given import (
-    attempts_are_failures,
-    claiming,
-    job_promises,
-    nothing_is_held,
-    on_jobs,
-    removing,
-    reviving,
-    settling,
-    store_with,
-    sweeping,
-)
+from batchstate.testing.explorer.job_messages import claiming, removing, reviving, settling, sweeping
+from batchstate.testing.explorer.job_promises import attempts_are_failures, job_promises, nothing_is_held
+from batchstate.testing.explorer.job_scopes import on_jobs
+from tests.model.job_given import store_with
 
 if TYPE_CHECKING:
     from batchstate.testing.explorer import Promises
-    from tests.model.job_given import Kind
+    from batchstate.testing.explorer.job_messages import Kind
     from tests.model.plugin import Show
 
 JOB_PROMISES = job_promises()

@@ -8,6 +8,7 @@ import pytest
 
 from batchstate.advance import advance
 from batchstate.entities import Batch
+from batchstate.job_calls import NewJob
 from batchstate.lifecycle import Lifecycle
 from batchstate.listing import list_by_states, pages_of
 from batchstate.testing.explorer import (
@@ -15,6 +16,7 @@ from batchstate.testing.explorer import (
     CYCLE,
     LINE,
     Act,
+    Actor,
     Message,
     Scope,
     Violation,
@@ -23,7 +25,11 @@ from batchstate.testing.explorer import (
     replay,
     retirement,
 )
+from batchstate.testing.explorer.job_messages import JobsAtStart, claiming, settling, sweeping
+from batchstate.testing.explorer.job_promises import job_promises
+from batchstate.testing.explorer.job_scopes import on_jobs
 from batchstate.transition import ensure_record
+from batchstate_memory import MemoryStorage
 from tests.model.given import (
     ANY_BACK,
     ANY_THERE,
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from batchstate.entities import MembershipRecord
+    from batchstate.job_calls import Settled, Settling
     from batchstate.storage import Outcome, Storage
 
 
@@ -229,3 +236,33 @@ def test_a_row_that_comes_back_is_a_violation() -> None:
     actors = (worker(1, Message("file b", run)), reader(retirement("b", LINE)))
     found = violation(Scope("undead", LINE, actors, (IN_C,)), lambda: Undead("q"))
     assert found.problem == "batch b was retired, and has come back in C"
+
+
+class Requeuing(MemoryStorage):
+    """It puts a job that is to be retried back, whatever became of it meanwhile: what a queue does that only pushes."""
+
+    def settle_jobs(self, claim_id: str, settlings: Sequence[Settling], *, keep_done: int, **said: str) -> Settled:
+        """Settle, and put back what is not there any more."""
+        settled = super().settle_jobs(claim_id, settlings, keep_done=keep_done, **said)
+        gone = [one.id for one in settlings if one.verdict == "retry" and one.id not in self.get_jobs([one.id])]
+        self.add_jobs([NewJob(name, "null", "g", 9) for name in gone])
+        return settled
+
+
+def test_a_late_retry_that_brings_a_done_job_back_is_found() -> None:
+    """Where a late retry puts back what another has completed, it is told how the job comes to be done twice."""
+    scope = on_jobs(
+        "a claimer, a sweeper and a late holder",
+        Actor("claimer", (claiming(1, "complete"),)),
+        Actor("sweeper", (sweeping(),)),
+        Actor("late holder", (settling(0, "retry"),)),
+    )
+
+    def requeuing() -> Requeuing:
+        store = Requeuing("q", clock=CLOCK)
+        JobsAtStart().put_into(store)
+        return store
+
+    with pytest.raises(Violation, match="job a was completed by") as caught:
+        explore(scope, requeuing, job_promises())
+    assert [turn.actor for turn in caught.value.schedule.turns] == ["sweeper", "claimer", "claimer", "late holder"]
