@@ -10,15 +10,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from pydantic_core import from_json
+
 from batchstate.errors import CorruptRowError
 from batchstate.job_wire import decode_job
+from batchstate.jobs import Job
 from batchstate.moves import LONGEST_TEXT, Move, append_move
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from batchstate.job_wire import JobRow
-    from batchstate.jobs import Job
 
 __all__ = ["head_of", "jobs_of", "read_job", "read_or_answer", "reason_text", "who_and_why"]
 
@@ -69,17 +71,45 @@ def head_of(row: JobRow) -> bytes:
     return "\t".join(map(str, fields)).encode() + b"\t" + reason_text(row.error)
 
 
-def jobs_of(flat: Sequence[bytes], queue: str, expires_at: int) -> tuple[tuple[Job, ...], dict[str, CorruptRowError]]:
-    """Answer a claim's jobs from each one's ID, head and payload, and the errors of those that cannot be read."""
+def jobs_of(
+    ids: Sequence[str], rows: Sequence[bytes], queue: str, expires_at: int
+) -> tuple[tuple[Job, ...], dict[str, CorruptRowError]]:
+    """Answer a claim's jobs from head and payload of each, flat, and the errors of those that cannot be read."""
     jobs: list[Job] = []
     errors: dict[str, CorruptRowError] = {}
-    for at in range(0, len(flat), 3):
-        job_id = flat[at].decode()
+    for job_id, head, payload in zip(ids, rows[::2], rows[1::2], strict=True):
         try:
-            jobs.append(read_job(job_id, queue, flat[at + 1], flat[at + 2], expires_at))
+            jobs.append(_held_job(job_id, queue, head, payload, expires_at))
         except CorruptRowError as error:
             errors[job_id] = error
     return tuple(jobs), errors
+
+
+def _held_job(job_id: str, queue: str, head: bytes, payload: bytes, expires_at: int) -> Job:
+    """As `read_job`, in half the time: a script has just looked at the head, and written it anew."""
+    try:
+        _, _, claim, group, deliveries, attempts, stalls, until, order, added_at, max_attempts, error = (
+            head.decode().split("\t", _FIELDS - 1)
+        )
+        return Job(
+            job_id,
+            queue,
+            from_json(payload),
+            group or None,
+            "active",
+            int(order),
+            int(deliveries),
+            int(attempts),
+            int(stalls),
+            int(max_attempts),
+            error,
+            claim,
+            int(added_at),
+            None,
+            max(expires_at, int(until)) if until else expires_at,
+        )
+    except ValueError:  # the payload is no JSON: have it told as everywhere
+        return read_job(job_id, queue, head, payload, expires_at)
 
 
 def reason_text(reason: str) -> bytes:

@@ -128,12 +128,12 @@ class RedisJobs(RedisJobListing):
             return None
         if answer == 2:  # noqa: PLR2004 - as the script's head says
             raise ClaimLostError(f"claim {claiming.id!r} holds nothing any more; claim again, with a new ID")
-        first, expires, flat = answer
+        first, expires, names, rows = answer
         if not first.isdigit():
             return self._claimed(claiming.id, answer)
-        ids = [job_id.decode() for job_id in flat[::3]]
+        ids = [name.decode() for name in names]
         batch = batch_of_claim(self._queue, claiming, ids, int(first))
-        return Claimed(batch, self._readable(claiming.id, flat, int(expires)), int(expires))
+        return Claimed(batch, self._readable(claiming.id, ids, rows, int(expires)), int(expires))
 
     def get_claims(self, ids: Iterable[str]) -> dict[str, Claimed]:
         wanted = list(dict.fromkeys(ids))
@@ -266,19 +266,20 @@ class RedisJobs(RedisJobListing):
         return self._listener.listen(nudge)
 
     def _claimed(self, claim_id: str, answer: Sequence[Any]) -> Claimed:
-        row, expires, flat = answer
+        row, expires, names, rows = answer
         batch = read_row(row, claim_id, self._queue)
         if isinstance(batch, BatchStateError):
             raise batch
-        return Claimed(batch, self._readable(claim_id, flat, int(expires)), int(expires))
+        ids = [name.decode() for name in names]
+        return Claimed(batch, self._readable(claim_id, ids, rows, int(expires)), int(expires))
 
-    def _readable(self, claim_id: str, flat: Sequence[bytes], expires_at: int) -> tuple[Job, ...]:
+    def _readable(self, claim_id: str, ids: Sequence[str], rows: Sequence[bytes], expires_at: int) -> tuple[Job, ...]:
         """Answer a claim's jobs, but for those that cannot be read: they are settled as dead, where they are seen.
 
         Raises:
             CorruptRowError: it has no other job.
         """
-        jobs, errors = jobs_of(flat, self._queue, expires_at)
+        jobs, errors = jobs_of(ids, rows, self._queue, expires_at)
         if errors:
             dead = [Settling(job_id, "dead", str(error)) for job_id, error in errors.items()]
             self.settle_jobs(claim_id, dead, keep_done=0, why="its last job could not be read")

@@ -50,13 +50,13 @@ def settling_of(job_id: str, verdict: object, job: Job | None, backoff: BackoffF
 
 def partition(asked: Sequence[str], answer: Settled) -> Settlement:
     """Answer the settlement of the jobs `asked` for, read from what the store answered: exhaustive and disjoint."""
-    lists: dict[str, list[str]] = {name: [] for name in ("completed", "retried", "delayed", "dead", "released", "lost")}
+    lists: dict[str, list[str]] = {}
     errors: dict[str, BatchStateError] = {}
     for job_id, outcome in zip(asked, answer.outcomes, strict=True):
         if isinstance(outcome, BatchStateError):
             errors[job_id] = outcome
         else:
-            lists[outcome].append(job_id)
+            lists.setdefault(outcome, []).append(job_id)
     return Settlement(**{name: tuple(ids) for name, ids in lists.items()}, errors=errors, finished=answer.finished)
 
 

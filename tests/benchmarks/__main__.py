@@ -30,7 +30,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Race]]] = {
 def main(words: list[str]) -> None:
     """Run the benchmarks whose name has one of `words` in it, or all."""
     table = Table(title="Medians, interleaved; ratio = the floor's time to ours")
-    for column in ("work", "contestant", "µs per operation", "ratio"):
+    for column in ("work", "contestant", "µs per operation", "ratio", "CPU ratio"):
         table.add_column(column, justify="left" if column in ("work", "contestant") else "right")
     console = Console()
     for name, benchmark in BENCHMARKS.items():
@@ -39,7 +39,8 @@ def main(words: list[str]) -> None:
         for result in benchmark():
             console.print(f"{result.title}: done, {result.rounds} rounds of {result.operations}")
             for standing in result.standings:
-                table.add_row(result.title, standing.name, f"{standing.microseconds:,.1f}", f"{standing.ratio:.2f}")
+                figures = (f"{standing.microseconds:,.1f}", f"{standing.ratio:.2f}", f"{standing.cpu_ratio:.2f}")
+                table.add_row(result.title, standing.name, *figures)
     console.print(table)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from batchstate.storage import Storage
 
-__all__ = ["JOBS_A_ROUND", "LINES", "ROUNDS", "memory", "sqlite", "work"]
+__all__ = ["LINES", "memory", "sqlite", "work"]
 
 NOW = 1_800_000_000_000
 LINES = (1_000, 10_000, 100_000)
@@ -59,9 +59,9 @@ def _filled(store: Storage, waiting: int) -> BatchQueue:
     return queue
 
 
-def work(queue: BatchQueue, together: int) -> None:
-    """Claim so many at a time and settle them as done, a round of jobs in all."""
-    for _ in range(JOBS_A_ROUND // together):
+def work(queue: BatchQueue, together: int, jobs: int = JOBS_A_ROUND) -> None:
+    """Claim so many at a time and settle them as done, `jobs` in all."""
+    for _ in range(jobs // together):
         claim = queue.claim(together)
         if claim is None:
             raise AssertionError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import TYPE_CHECKING
 
 from batchstate_redis import RedisStorage
@@ -11,11 +12,13 @@ from tests.benchmarks.redis_floor import RedisFloor
 from tests.servers.redis_servers import Make, RedisServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from redis import Redis
 
     from tests.benchmarks.racing import Race
 
-__all__ = ["redis7", "valkey"]
+__all__ = ["cpu_of", "redis7", "valkey"]
 
 NOW = 1_800_000_000_000
 
@@ -28,6 +31,16 @@ def valkey() -> Iterator[Race]:
 def redis7() -> Iterator[Race]:
     """Redis 7."""
     return _lifecycle(Make.REDIS7)
+
+
+def cpu_of(client: Redis) -> Callable[[], float]:
+    """Answer what tells how many seconds of the processor's time this process and the server have used together."""
+
+    def used() -> float:
+        told = client.info("cpu")
+        return process_time() + float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
+
+    return used
 
 
 def _lifecycle(make: Make) -> Iterator[Race]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Sequence
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 from attrs import frozen
 
@@ -37,11 +37,13 @@ class Standing:
         name: the contestant.
         microseconds: the median time of one operation.
         ratio: the median, over the rounds, of the floor's time in that round to this one's.
+        cpu_ratio: the same of the processor's time, which says more where the machine has other things to do.
     """
 
     name: str
     microseconds: float
     ratio: float
+    cpu_ratio: float
 
 
 @frozen
@@ -54,19 +56,31 @@ class Race:
     standings: Sequence[Standing]
 
 
-def race(title: str, operations: int, contestants: Sequence[Contestant], *, rounds: int = 21) -> Race:
-    """Let the contestants, the floor first among them, do `operations` operations each, `rounds` times in turn."""
-    times: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
+def race(
+    title: str,
+    operations: int,
+    contestants: Sequence[Contestant],
+    *,
+    rounds: int = 21,
+    cpu: Callable[[], float] = process_time,
+) -> Race:
+    """Let the contestants, the floor first among them, do `operations` operations each, `rounds` times in turn.
+
+    `cpu` answers how many seconds of the processor's time were used so far: by this process, and by a server that can
+    tell.
+    """
+    times: dict[str, list[tuple[float, float]]] = {contestant.name: [] for contestant in contestants}
     for number in range(rounds + 1):
         turn = number % len(contestants)
         for contestant in (*contestants[turn:], *contestants[:turn]):
             ready = contestant.prepare()
             gc.collect()
-            began = perf_counter()
+            used, began = cpu(), perf_counter()
             contestant.run(ready)
-            took = perf_counter() - began
+            took, used = perf_counter() - began, cpu() - used
             if number:  # the first round warms caches up
-                times[contestant.name].append(took / (contestant.operations or operations))
+                done = contestant.operations or operations
+                times[contestant.name].append((took / done, used / done))
     floor = times[contestants[0].name]
     return Race(
         title,
@@ -75,8 +89,9 @@ def race(title: str, operations: int, contestants: Sequence[Contestant], *, roun
         [
             Standing(
                 name,
-                median(taken) * 1e6,
-                median(best / ours for best, ours in zip(floor, taken, strict=True)),
+                median(took for took, _ in taken) * 1e6,
+                median(best / ours for (best, _), (ours, _) in zip(floor, taken, strict=True)),
+                median(best / ours for (_, best), (_, ours) in zip(floor, taken, strict=True)),
             )
             for name, taken in times.items()
         ],

@@ -1,8 +1,12 @@
 """The floor for jobs on Redis: hand-written scripts on bare redis-py that claim and acknowledge, and do less than ours.
 
-There is one group, no pause, no ceiling, nothing due, no counting of deliveries, and nobody looks whether a job is
-still held. With `batches` it also writes what a claim leaves behind: the row, its record, an association a job, and
-their end.
+A claim takes jobs out of a line, has them lapse in 30 seconds by the server's clock, and answers their payloads; an
+acknowledgement takes them away, remembers their IDs for a day, and tells if one was not held. There is one group, no
+pause, no ceiling, nothing due, no counting of deliveries, no order to go back to, nobody is told apart who holds a job,
+and nobody who waits is woken.
+
+With `rows` it also writes the batch that a claim leaves behind, its record, and their end; with `associations` an
+association a job, and what became of it.
 """
 
 from __future__ import annotations
@@ -29,19 +33,17 @@ for n = 1, #popped, 2 do
   leases[n + 1] = popped[n]
 end
 redis.call('ZADD', KEYS[2], unpack(leases))
-return {expires, ids, redis.call('HMGET', KEYS[3], unpack(ids))}
 """
-
-CLAIM_WITH_BATCH = CLAIM.replace(
-    "return {",
-    """
+ASSOCIATE = """
 for n = 1, #ids do
-  redis.call('HSET', KEYS[4] .. ids[n], ARGV[2], '')
+  redis.call('HSET', KEYS[5] .. ids[n], ARGV[2], '')
 end
-redis.call('SET', KEYS[5] .. ARGV[2], ARGV[3] .. table.concat(ids, '","'))
-redis.call('ZADD', KEYS[6], 1, ARGV[2])
-return {""",
-)
+"""
+BEGIN_BATCH = """
+redis.call('SET', KEYS[6] .. ARGV[2], ARGV[3] .. table.concat(ids, '","'))
+redis.call('ZADD', KEYS[7], 1, ARGV[2])
+"""
+TAKEN = "return {expires, ids, redis.call('HMGET', KEYS[3], unpack(ids))}"
 
 ACKNOWLEDGE = """
 local time = redis.call('TIME')
@@ -53,33 +55,34 @@ for n = 2, #ARGV do
 end
 redis.call('ZADD', KEYS[4], unpack(done))
 redis.call('HDEL', KEYS[3], unpack(ARGV, 2))
-return redis.call('ZREM', KEYS[2], unpack(ARGV, 2))
 """
-
-ACKNOWLEDGE_WITH_BATCH = ACKNOWLEDGE.replace(
-    "local done",
-    """
+CONCLUDE = """
 for n = 2, #ARGV do
   redis.call('HSET', KEYS[5] .. ARGV[n], ARGV[1], 'completed')
 end
+"""
+END_BATCH = """
 local row = redis.call('GET', KEYS[6] .. ARGV[1])
 redis.call('SET', KEYS[6] .. ARGV[1], 'settled' .. row)
 redis.call('ZREM', KEYS[7], ARGV[1])
 redis.call('ZADD', KEYS[8], now, ARGV[1])
-local done""",
-)
+"""
+GONE = "return redis.call('ZREM', KEYS[2], unpack(ARGV, 2))"
 
 
 class RedisJobFloor:
     """Claims and acknowledges jobs by hand."""
 
-    def __init__(self, client: Redis, prefix: str, waiting: int, *, batches: bool = False) -> None:
-        self._batches = batches
-        self._keys = [
-            f"{prefix}:{{q}}:{name}" for name in ("waiting", "active", "payloads", "done", "a:", "b:", "s", "r")
-        ]
-        self._claim = client.register_script(CLAIM_WITH_BATCH if batches else CLAIM)
-        self._acknowledge = client.register_script(ACKNOWLEDGE_WITH_BATCH if batches else ACKNOWLEDGE)
+    def __init__(
+        self, client: Redis, prefix: str, waiting: int, *, rows: bool = False, associations: bool = False
+    ) -> None:
+        names = ["waiting", "active", "payloads", "done"]
+        names += ["a:", "b:", "s", "r"] if rows or associations else []
+        self._keys = [f"{prefix}:{{q}}:{name}" for name in names]
+        self._is_named = rows or associations
+        self._rows = rows
+        self._claim = client.register_script(CLAIM + ASSOCIATE * associations + BEGIN_BATCH * rows + TAKEN)
+        self._acknowledge = client.register_script(ACKNOWLEDGE + CONCLUDE * associations + END_BATCH * rows + GONE)
         pipeline = client.pipeline(transaction=False)
         for number in range(waiting):
             name = f"job-{number:06}"
@@ -89,14 +92,10 @@ class RedisJobFloor:
 
     def work(self, together: int) -> None:
         """Claim so many, decode their payloads, and acknowledge them."""
-        waiting, active, payloads, done, associations, rows, records, retired = self._keys
-        claim_id = str(uuid7())
-        row = f"1\t1\t\t{secrets.token_hex(8)}\tclaimed\t"
-        found: Any = self._claim(
-            keys=[waiting, active, payloads, associations, rows, records], args=[together, claim_id, row]
-        )
+        claim_id = str(uuid7()) if self._is_named else ""
+        row = f"1\t1\t\t{secrets.token_hex(8)}\tclaimed\t" if self._rows else ""
+        found: Any = self._claim(keys=self._keys, args=[together, claim_id, row])
         _, ids, texts = found
         jobs = {name.decode(): json.loads(text) for name, text in zip(ids, texts, strict=True)}
-        keys = [waiting, active, payloads, done, associations, rows, records, retired]
-        if self._acknowledge(keys=keys, args=[claim_id, *jobs]) != together:
+        if self._acknowledge(keys=self._keys, args=[claim_id, *jobs]) != together:
             raise AssertionError

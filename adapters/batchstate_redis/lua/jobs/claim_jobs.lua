@@ -11,8 +11,8 @@
 --         12: how many due jobs of a group to look at.
 -- answer  0: nothing can be served; 1: the groups that fell due are too many for one step, so call again;
 --         2: there is such a batch, and it holds nothing; or what was made: the time, when the lease
---         ends, and each job's ID, head and payload; or what an earlier sending of this made: the
---         batch's row, when the lease ends, the same of each job.
+--         ends, the jobs, head and payload of each; or what an earlier sending of this made: the
+--         batch's row, when the lease ends, the same of the jobs.
 local claim, limit, wanted = ARGV[2], tonumber(ARGV[3]), ARGV[5]
 if call('EXISTS', ROOT .. 'b:' .. claim) == 1 then
   -- uses    heads, claims
@@ -32,28 +32,28 @@ end
 -- What changes of a head when the job is taken out of its line; the rest stays as it is.
 local WAITING = '^1\tw\t[^\t]*\t[^\t]*\t(%d+)\t(%d+\t%d+)\t%-?%d*\t(%d+\t%-?%d+\t%d+\t.*)$'
 
--- Takes up to `most` of a group's oldest out of its line; answers ID, head as it is now, and payload of each, flat, and
--- how many have left the line.
+-- Takes up to `most` of a group's oldest out of its line; answers their IDs, the head as it is now and the payload of
+-- each, flat, and how many have left the line.
 local function take(group, most)
   local popped = call('ZPOPMIN', JOBS .. 'waiting:' .. group, most)
   local names, total = {}, #popped / 2
   for n = 1, 2 * total, 2 do
     names[n], names[n + 1] = popped[n], '\t' .. popped[n]
   end
-  local stored = fields(HEADS, names)
-  local taken, active, texts, count = {}, {}, {}, 0
+  local rows = fields(HEADS, names)
+  local ids, active, texts, count = {}, {}, {}, 0
   local begin = '1\ta\t' .. claim .. '\t' .. group .. '\t'
   for n = 1, 2 * total, 2 do
-    local id, head = popped[n], stored[n] or ''
+    local id, head = popped[n], rows[n] or ''
     local deliveries, failures, rest = head:match(WAITING)
     if deliveries then
       deliveries = deliveries == '0' and '1' or deliveries + 1 -- to write a number takes as long as all of the rest
-      local text = begin .. deliveries .. '\t' .. failures .. '\t\t' .. rest
-      local two, three = 2 * count, 3 * count
+      local text, two = begin .. deliveries .. '\t' .. failures .. '\t\t' .. rest, 2 * count
       active[two + 1], active[two + 2] = popped[n + 1], id
       texts[two + 1], texts[two + 2] = id, text
-      taken[three + 1], taken[three + 2], taken[three + 3] = id, text, stored[n + 1] or ''
+      rows[two + 1], rows[two + 2] = text, rows[n + 1] or ''
       count = count + 1
+      ids[count] = id
     elseif head ~= '' then
       put_aside(group, id, head, int(tonumber(popped[n + 1])))
     end
@@ -62,7 +62,10 @@ local function take(group, most)
     call('ZADD', JOBS .. 'active:' .. group, unpack(active))
     call('HSET', HEADS, unpack(texts))
   end
-  return taken, total
+  for n = 2 * total, 2 * count + 1, -1 do
+    rows[n] = nil
+  end
+  return ids, rows, total
 end
 
 local function has_due(times)
@@ -70,21 +73,21 @@ local function has_due(times)
 end
 
 -- Mostly nothing is paused, limited or due: then one line is all there is to look at.
-local taken, ring = {}, JOBS .. 'ring'
+local ids, rows, ring = {}, {}, JOBS .. 'ring'
 if not (is_paused or default_ceiling or refreshing or has_limits or wanted == '*' or has_due(JOBS .. 'alarms')) then
   local turns = wanted == '' and call('ZRANGE', ring, 0, 1) or {wanted:sub(2)}
   local group = turns[1]
   if group and not has_due(JOBS .. 'scheduled:' .. group) then
-    taken = take(group, limit)
-    if #taken > 0 and call('ZCARD', JOBS .. 'waiting:' .. group) == 0 then
+    ids, rows = take(group, limit)
+    if #ids > 0 and call('ZCARD', JOBS .. 'waiting:' .. group) == 0 then
       call('ZREM', ring, group)
-    elseif #taken > 0 and turns[2] then -- else it is alone, and stays where it is
+    elseif #ids > 0 and turns[2] then -- else it is alone, and stays where it is
       call('ZADD', ring, call('HINCRBY', QUEUE, 'turns', 1), group)
     end
   end
 end
 
-if #taken == 0 then
+if #ids == 0 then
   -- uses    writes, groups
   if is_paused then
     note_idle()
@@ -125,10 +128,10 @@ if #taken == 0 then
   end
 
   local function take_from(group, most)
-    local found, gone = take(group.name, most)
-    group.waiting, group.active = waiting_in(group) - gone, group.active + #found / 3
-    group.is_held = group.is_held or #found > 0
-    return found
+    local taken, heads_and_payloads, gone = take(group.name, most)
+    group.waiting, group.active = waiting_in(group) - gone, group.active + #taken
+    group.is_held = group.is_held or #taken > 0
+    return taken, heads_and_payloads
   end
 
   local function take_all_from(group, most)
@@ -136,7 +139,10 @@ if #taken == 0 then
       promote(group)
     end
     most = math.min(most, group.ceiling - group.active, waiting_in(group))
-    return is_servable(group) and most > 0 and take_from(group, most) or {}
+    if most <= 0 or not is_servable(group) then
+      return {}, {}
+    end
+    return take_from(group, most)
   end
 
   local is_ready = wanted:sub(1, 1) == '=' or is_ring_ready()
@@ -170,11 +176,13 @@ if #taken == 0 then
     end
     for n = 1, count do
       local group = served[n]
-      group.taken = group.taken or take_from(group, group.share)
-      group.next = (group.next or 0) + 1
-      for part = 3 * group.next - 2, 3 * group.next do
-        taken[#taken + 1] = group.taken[part]
+      if not group.taken then
+        group.taken, group.rows = take_from(group, group.share)
+        group.next = 0
       end
+      group.next = group.next + 1
+      ids[#ids + 1] = group.taken[group.next]
+      rows[#rows + 1], rows[#rows + 2] = group.rows[2 * group.next - 1], group.rows[2 * group.next]
       if group.next == group.share then
         if is_servable(group) then
           go_to_tail(group)
@@ -185,7 +193,7 @@ if #taken == 0 then
     end
   elseif wanted ~= '' then
     local group = group_of(wanted:sub(2))
-    taken = take_all_from(group, limit)
+    ids, rows = take_all_from(group, limit)
     refresh(group)
   else
     -- From the group whose turn it is; it goes to the tail.
@@ -197,20 +205,20 @@ if #taken == 0 then
       end
       local group = group_of(first[1])
       group.turn = first[2]
-      taken = take_all_from(group, limit)
+      ids, rows = take_all_from(group, limit)
       if not is_servable(group) then
         leave_ring(group)
       elseif first[3] then -- else it is alone, and stays where it is
         go_to_tail(group)
       end
-      if #taken > 0 then
+      if #ids > 0 then
         break
       end
     end
   end
   is_claimable = false
   finish()
-  if #taken == 0 then
+  if #ids == 0 then
     if not (is_ready and is_sure) then
       return 1
     end
@@ -219,11 +227,9 @@ if #taken == 0 then
   end
 end
 
-local ids, associations = {}, ROOT .. 'a:'
-for n = 1, #taken / 3 do
-  local id = taken[3 * n - 2]
-  ids[n] = id
-  call('HSET', associations .. id, claim, '')
+local associations = ROOT .. 'a:'
+for n = 1, #ids do
+  call('HSET', associations .. ids[n], claim, '')
 end
 local requests = '["' .. table.concat(ids, '","') .. '"]'
 if table.concat(ids):find('["\\]') then
@@ -242,4 +248,4 @@ call('ZADD', ROOT .. 's:' .. ARGV[6], 1, claim)
 local state, makeup = expires .. ' ' .. #ids .. ' 0 0', ARGV[11] .. '\n' .. table.concat(ids, '\n')
 call('HSET', JOBS .. 'claims', claim, state, '\t' .. claim, makeup)
 call('ZADD', JOBS .. 'leases', expires, claim)
-return {now, expires, taken}
+return {now, expires, ids, rows}

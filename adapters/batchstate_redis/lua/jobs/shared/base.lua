@@ -47,8 +47,8 @@ end
 
 -- Forgets a group that has no jobs any more; what is paused or has a ceiling of its own is not to be forgotten.
 local function forget_if_empty(name)
-  if call('EXISTS', JOBS .. 'waiting:' .. name, JOBS .. 'active:' .. name, JOBS .. 'scheduled:' .. name,
-    JOBS .. 'dead:' .. name) == 0 then
+  if call('EXISTS', JOBS .. 'waiting:' .. name) == 0 and call('EXISTS', JOBS .. 'active:' .. name,
+    JOBS .. 'scheduled:' .. name, JOBS .. 'dead:' .. name) == 0 then
     call('ZREM', JOBS .. 'groups', name)
   end
 end

@@ -62,24 +62,22 @@ local function deadline_of(state, head)
   return math.max(state.expires, tonumber(head.when) or 0)
 end
 
--- Answers the batch's row, when the lease ends, and each held job's ID, head and payload.
+-- Answers the batch's row, when the lease ends, the jobs held, and head and payload of each, flat.
 local function claimed(claim)
   local state, row = state_of(claim), call('GET', ROOT .. 'b:' .. claim)
   if not state or not row then
     return false
   end
-  local ids, jobs = {}, {}
+  local ids, names, held = {}, {}, {}
   each_held(claim, function(id, head)
-    ids[#ids + 1] = payload_of(id)
-    jobs[#jobs + 1] = id
-    jobs[#jobs + 1] = written(head)
-    jobs[#jobs + 1] = ''
+    ids[#ids + 1], names[#names + 1] = id, payload_of(id)
+    held[2 * #ids - 1], held[2 * #ids] = written(head), ''
   end)
-  local payloads = fields(HEADS, ids)
+  local payloads = fields(HEADS, names)
   for n = 1, #ids do
-    jobs[3 * n] = payloads[n]
+    held[2 * n] = payloads[n] or ''
   end
-  return {row, int(state.expires), jobs}
+  return {row, int(state.expires), ids, held}
 end
 
 -- Whether the batch's row is there and not retired, so that none of its associations was purged. Where
