@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from itertools import cycle
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING
 
 from batchstate import Batch, list_by_states, transition, transition_many
@@ -54,7 +55,9 @@ def memory() -> Iterator[Race]:
     yield listing("memory", store, lambda: listed.list_state("queued"))
 
 
-def transitions(name: str, store: Storage, floor: Callable[[range, str], object]) -> Iterator[Race]:
+def transitions(
+    name: str, store: Storage, floor: Callable[[range, str], object], cpu: Callable[[], float] = process_time
+) -> Iterator[Race]:
     """Move 300 batches one by one, then a hundred at a time."""
     batches = filled(store, 300)
     for size, title in ((1, "one by one"), (100, "100 at a time")):
@@ -76,6 +79,7 @@ def transitions(name: str, store: Storage, floor: Callable[[range, str], object]
                 Contestant("batchstate", by_ours, turns.__next__),
             ],
             rounds=21 if size > 1 else 12,
+            cpu=cpu,
         )
 
 
@@ -87,7 +91,9 @@ def _advance(store: Storage, batches: list[Batch], start: int, size: int, to: st
     batches[start : start + size] = [batch for batch in moved if isinstance(batch, Batch)]
 
 
-def listing(name: str, store: Storage, floor: Callable[[], Sequence[object]]) -> Race:
+def listing(
+    name: str, store: Storage, floor: Callable[[], Sequence[object]], cpu: Callable[[], float] = process_time
+) -> Race:
     """List ten thousand batches of one state."""
 
     def check(found: Sequence[object]) -> None:
@@ -102,4 +108,5 @@ def listing(name: str, store: Storage, floor: Callable[[], Sequence[object]]) ->
             Contestant("batchstate", lambda _: check(list_by_states(store, ["queued"], lifecycle=FLOW))),
         ],
         rounds=11,
+        cpu=cpu,
     )

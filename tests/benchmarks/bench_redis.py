@@ -47,7 +47,7 @@ def _lifecycle(make: Make) -> Iterator[Race]:
     with RedisServer(make) as server, server.client() as client:
         floor = RedisFloor(client, filled(RedisStorage(client, "bench", prefix="made"), 300))
         store = RedisStorage(client, "bench", prefix="moved")
-        yield from transitions(make, store, lambda places, to: floor.move(places, to, NOW))
+        yield from transitions(make, store, lambda places, to: floor.move(places, to, NOW), cpu_of(client))
         listed = RedisStorage(client, "bench", prefix="listed")
         filled(listed, LISTED)
-        yield listing(make, listed, lambda: floor.list_state("listed", "queued"))
+        yield listing(make, listed, lambda: floor.list_state("listed", "queued"), cpu_of(client))

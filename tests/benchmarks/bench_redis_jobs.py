@@ -63,7 +63,7 @@ def _claims(client: Redis, waiting: int, together: int) -> Race:
             floor.work(together)
 
     return race(
-        f"valkey: claim and settle by {together}, {waiting:,} waiting, {trips} round trips",
+        f"valkey: jobs by {together}, {waiting:,} waiting, {trips} round trips",
         jobs,
         [
             *[Contestant(name, lambda _, floor=floor: by_hand(floor)) for name, floor in floors.items()],  # type: ignore[misc]

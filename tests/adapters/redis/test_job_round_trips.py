@@ -51,10 +51,14 @@ def _warm(store: RedisStorage) -> None:
 def test_every_step_is_one(store: RedisStorage, far_store: RedisStorage, counted: Count, step: str) -> None:
     """Every changing call on jobs is one round trip."""
     call = STEPS[step](type(far_store)(far_store._runner.client, "other", prefix=store._prefix))  # noqa: SLF001
-    if step == "add":
-        call()  # the first one makes the queue known as well
-        return
     assert counted(call) == 1
+
+
+def test_the_first_addition_makes_the_queue_known(store: RedisStorage, far_store: RedisStorage, counted: Count) -> None:
+    """The first addition of a storage looks at the server and makes the queue known, with a round trip for each."""
+    fresh = type(far_store)(far_store._runner.client, "fresh", prefix=store._prefix)  # noqa: SLF001
+    assert counted(lambda: added(fresh, ["a"])) == 3
+    assert counted(lambda: added(fresh, ["b"])) == 1
 
 
 def test_fifty_are_one(far_store: RedisStorage, counted: Count) -> None:
@@ -121,10 +125,19 @@ def _calls(client: Redis) -> dict[str, int]:
 
 
 def test_thousands_are_some(far_store: RedisStorage, counted: Count) -> None:
-    """Thousands are added, settled and swept in chunks, none of which keeps the server from others for long."""
+    """Thousands are added, settled, revived, removed and swept in chunks, none of which takes long."""
     jobs = [NewJob(f"job-{number}", "1") for number in range(2_000)]
     assert 5 <= counted(lambda: far_store.add_jobs(jobs)) <= 12
     claim = taken(far_store, 2_000)
     assert len(claim.jobs) == far_store.max_claim == 500
     settlings = [Settling(job.id, "complete") for job in claim.jobs]
     assert counted(lambda: far_store.settle_jobs(claim.batch.id, settlings, keep_done=0)) == 2
+    dead = taken(far_store, 500)
+    names = [job.id for job in dead.jobs]
+    assert counted(lambda: far_store.settle_jobs(dead.batch.id, all_of(dead, "dead"), keep_done=0)) == 2
+    assert counted(lambda: far_store.revive_jobs(names)) == 2
+    assert counted(lambda: far_store.remove_jobs(names)) == 2
+    assert len(taken(far_store, 500, lease=1).jobs) == 500
+    while not far_store.count_jobs().lapsed:
+        pass
+    assert counted(lambda: far_store.sweep_jobs(500, max_stalls=3)) == 2
