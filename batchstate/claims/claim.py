@@ -192,13 +192,13 @@ class Claim(Part):
             why,
         )
 
-    def release(self, jobs: Iterable[Job | str] | None = None) -> Settlement:
+    def release(self, jobs: Iterable[Job | str] | None = None, *, why: str = "released") -> Settlement:
         """Give jobs back to their old places, uncharged; by default all that were not settled. Answers as `settle`."""
         if jobs is None:
             ids = [job.id for job in self._unsettled()]
         else:
             ids = [job if isinstance(job, str) else job.id for job in jobs]
-        return self._send([Settling(job_id, "release") for job_id in ids], "released")
+        return self._send([Settling(job_id, "release") for job_id in ids], why)
 
     def __enter__(self) -> Self:
         self._context.keeper.hold(self)

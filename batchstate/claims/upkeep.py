@@ -11,6 +11,8 @@ from batchstate.tidying import Purged, Reconciled, purge, reconcile
 from batchstate.times import milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from batchstate.claims.context import JobContext
 
 __all__ = ["Tidied", "purge_ended", "sweep", "tidy"]
@@ -69,11 +71,14 @@ def sweep(context: JobContext, *, limit: int | None = None, by: str | None = Non
             return Swept(tuple(returned), tuple(dead), tuple(ended), swept.more)
 
 
-def purge_ended(context: JobContext, *, on_problem: OnProblem = raise_problem) -> tuple[Purged, int]:
+def purge_ended(
+    context: JobContext, states: Iterable[str] | None = None, *, on_problem: OnProblem = raise_problem
+) -> tuple[Purged, int]:
     """Delete what was kept long enough: retired batches, remembered IDs, dead jobs where they are not kept for ever.
 
     Args:
         context: the queue.
+        states: every state a record may be filed under; by default those of the queue's lifecycle.
         on_problem: is told of each unreadable row instead of the first ending the purge; it stays.
 
     Returns:
@@ -82,7 +87,7 @@ def purge_ended(context: JobContext, *, on_problem: OnProblem = raise_problem) -
     policy = context.policy
     purged = purge(
         context.store,
-        context.lifecycle.states,
+        context.lifecycle.states if states is None else states,
         older_than=policy.keep_settled,
         on_problem=on_problem,
         clock=context.store.now,
@@ -96,9 +101,10 @@ def purge_ended(context: JobContext, *, on_problem: OnProblem = raise_problem) -
     return purged, forgotten
 
 
-def tidy(context: JobContext) -> Tidied:
-    """Sweep, reconcile and purge, once each, to the end."""
+def tidy(context: JobContext, states: Iterable[str] | None = None) -> Tidied:
+    """Sweep, reconcile and purge, once each, to the end; `states` as for `purge_ended`."""
+    every = tuple(context.lifecycle.states if states is None else states)
     swept = sweep(context)
-    reconciled = reconcile(context.store, context.lifecycle.states)
-    purged, forgotten = purge_ended(context)
+    reconciled = reconcile(context.store, every)
+    purged, forgotten = purge_ended(context, every)
     return Tidied(swept, reconciled, purged, forgotten)

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from batchstate import BatchQueue, BatchStateError, InvalidValueError, Job, list_by_states
+from batchstate import BatchQueue, BatchStateError, InvalidValueError, Job, Lifecycle, list_by_states
 from batchstate.cli.output import ago, batch_json, complain, job_json, out, print_json, say, state_text, table, when
-from batchstate.cli.safe import clean, many
-from batchstate.cli.settings import JsonOption, LifecycleOption, QueueOption, Target, UrlOption, states_seen, target
+from batchstate.cli.safe import clean, clean_json, many
+from batchstate.cli.settings import JsonOption, LifecycleOption, QueueOption, UrlOption, states_seen, target
 from batchstate.cli.shown import show_batch, show_request
 from batchstate.cli.summary import print_summaries, summarise
 from batchstate.jobs import UNGROUPED, Group, Place
@@ -187,6 +187,7 @@ def lifecycle(
     ] = "text",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it into this file.")] = None,
     counts: Annotated[bool, typer.Option(help="With the number of batches in each state.")] = True,
+    json: JsonOption = False,
 ) -> None:
     """Draw the lifecycle, with how many batches are in each state.
 
@@ -195,11 +196,12 @@ def lifecycle(
     chosen = target(url, queue, lifecycle)
     with chosen.moving() as opened:
         live = _live_counts(opened) if counts else None
-    drawn = _draw(chosen, form, live)
+        flow = opened.lifecycle
+    drawn = dumps(_lifecycle_json(flow, live), ensure_ascii=False, indent=2) if json else _draw(flow, form, live)
     if output is not None:
         output.write_text(drawn + "\n", encoding="utf-8")
     else:
-        out.file.write(clean(drawn) + "\n")
+        out.file.write((clean_json(drawn) if json else clean(drawn)) + "\n")
 
 
 def _print_jobs(
@@ -248,10 +250,20 @@ def _live_counts(queue: BatchQueue) -> dict[str, int]:
     return counts
 
 
-def _draw(chosen: Target, form: str, counts: dict[str, int] | None) -> str:
-    flow = chosen.lifecycle
-    if flow is None:
-        raise AssertionError  # `moving` has refused it
+def _lifecycle_json(flow: Lifecycle, counts: dict[str, int] | None) -> dict[str, Any]:
+    states = [
+        {
+            "state": state,
+            "initial": state == flow.initial,
+            "terminal": flow.is_terminal(state),
+            "batches": None if counts is None else counts[state],
+        }
+        for state in flow.states
+    ]
+    return {"states": states, "moves": [{"from": source, "to": to} for source, to in flow.moves]}
+
+
+def _draw(flow: Lifecycle, form: str, counts: dict[str, int] | None) -> str:
     if form == "mermaid":
         return flow.mermaid(counts)
     if form == "svg":

@@ -24,20 +24,24 @@ def main() -> None:
         if (error.name or "").startswith("batchstate"):
             raise
         sys.exit(f"batchstate: the command needs {error.name}, which is not installed: pip install 'batchstate[cli]'")
-    if "--debug" not in sys.argv:
+    is_told_all = "--debug" in sys.argv
+    if not is_told_all:
         logging.getLogger("stamina").addHandler(logging.NullHandler())  # what is tried again is told once, at the end
     try:
         app(prog_name="batchstate")
     except BatchStateError as error:
-        if "--debug" in sys.argv:
+        if is_told_all:
             raise
         complain(str(error))
         sys.exit(UNREACHABLE if isinstance(error, StorageUnavailableError) else REFUSED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever reads has seen enough
         sys.exit(0)
-    except OSError as error:
-        if "--debug" in sys.argv or error.filename is None:
+    except Exception as error:
+        if is_told_all:
             raise
-        complain(f"{error.filename}: {error.strerror}; is the path right?")
+        if isinstance(error, OSError) and error.filename is not None:
+            complain(f"{error.filename}: {error.strerror}; is the path right?")
+        else:
+            complain(f"this should not happen: {type(error).__name__}: {error}; batchstate --debug … shows where")
         sys.exit(REFUSED)

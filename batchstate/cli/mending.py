@@ -6,13 +6,18 @@ from typing import Annotated
 
 import typer
 
-from batchstate import BatchQueue, BatchStateError
+from batchstate import BatchQueue, BatchStateError, Lifecycle
+from batchstate import purge as purge_batches
+from batchstate import reconcile as reconcile_records
+from batchstate.checking import check_batches
 from batchstate.claims.context import has_jobs
+from batchstate.claims.upkeep import tidy as tidy_jobs
 from batchstate.cli.changing import By, DryRun, Ids, Why, Yes, ask, fail_for, tell
 from batchstate.cli.output import when
 from batchstate.cli.safe import many
-from batchstate.cli.settings import JsonOption, LifecycleOption, QueueOption, UrlOption, target
+from batchstate.cli.settings import JsonOption, LifecycleOption, QueueOption, UrlOption, states_seen, target
 from batchstate.creation import associations_of
+from batchstate.tidying import RETENTION
 from batchstate.times import milliseconds, wall_clock
 
 __all__ = ["register"]
@@ -39,7 +44,7 @@ def advance(
 
     Example: batchstate advance batch-17 failed --why "the tests hang"
     """
-    with target(url, queue, lifecycle).moving() as opened:
+    with target(url, queue, lifecycle).moving(by) as opened:
         batch = opened.get(batch_id)
         opened.lifecycle.check_move(batch.state, to)
         if dry_run:
@@ -49,7 +54,7 @@ def advance(
                 json=json,
             )
             return
-        step = opened.advance(batch_id, to, entered=batch.entered, by=by, why=why)
+        step = opened.advance(batch_id, to, entered=batch.entered, why=why)
         tell(
             f"{batch_id}: {step.outcome}, now in {step.batch.state} at version {step.batch.version}",
             {"batch": batch_id, "outcome": step.outcome, "state": step.batch.state, "version": step.batch.version},
@@ -58,7 +63,12 @@ def advance(
 
 
 def ensure(
-    ids: Ids, url: UrlOption = None, queue: QueueOption = None, dry_run: DryRun = False, json: JsonOption = False
+    ids: Ids,
+    url: UrlOption = None,
+    queue: QueueOption = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    json: JsonOption = False,
 ) -> None:
     """Put the record and the associations of batches where their rows say they belong. Always safe.
 
@@ -67,6 +77,8 @@ def ensure(
     with target(url, queue).queue() as opened:
         found = [opened.get(batch_id) for batch_id in ids]
         batches = [batch for batch in found if batch.retired_at is None]
+        if len(batches) > 1 and not dry_run:
+            ask(f"file {len(batches):,} batches", yes=yes)
         for batch in batches:
             if not dry_run:
                 opened.store.put_associations(associations_of(batch))
@@ -91,15 +103,14 @@ def reconcile(
     Example: batchstate reconcile --yes
     """
     problems: list[BatchStateError] = []
-    with target(url, queue, lifecycle).moving() as opened:
+    chosen = target(url, queue, lifecycle)
+    with chosen.queue() as opened:
         if dry_run:
-            from batchstate.checking import check_batches  # noqa: PLC0415 - only here
-
-            wrong = sum(fault.record is not None for fault in check_batches(opened.store, opened.lifecycle))
+            wrong = _wrong_records(opened, chosen.lifecycle)
             tell(f"would mend {many(wrong, 'record')}", {"would_mend": wrong}, json=json)
             return
         ask(f"mend the records of queue {opened.name}", yes=yes)
-        done = opened.reconcile(on_problem=problems.append)
+        done = reconcile_records(opened.store, states_seen(opened.store, chosen.lifecycle), on_problem=problems.append)
     tell(
         f"looked at {many(done.looked, 'record')}, put {done.put:,}, removed {done.removed:,}",
         {"looked": done.looked, "put": done.put, "removed": done.removed, "problems": [str(p) for p in problems]},
@@ -113,19 +124,35 @@ def tidy(
     queue: QueueOption = None,
     lifecycle: LifecycleOption = None,
     yes: Yes = False,
+    dry_run: DryRun = False,
     json: JsonOption = False,
 ) -> None:
     """Sweep, reconcile and purge, once each.
 
     Example: batchstate tidy --yes
     """
-    with target(url, queue, lifecycle).queue() as opened:
+    chosen = target(url, queue, lifecycle)
+    with chosen.queue() as opened:
+        store = opened.store
+        if dry_run:
+            lapsed = opened.counts().lapsed if has_jobs(store) else 0
+            wrong = _wrong_records(opened, chosen.lifecycle)
+            old = _retired_until(opened, wall_clock() - milliseconds(RETENTION, "retention"))
+            tell(
+                f"would take back the jobs of {many(lapsed, 'lapsed claim')}, mend {many(wrong, 'record')} and delete "
+                f"{many(old, 'batch', 'batches')}",
+                {"lapsed": lapsed, "would_mend": wrong, "would_delete": old},
+                json=json,
+            )
+            return
         ask(f"sweep, reconcile and purge queue {opened.name}", yes=yes)
-        if has_jobs(opened.store):
-            done = opened.tidy()
+        states = states_seen(store, chosen.lifecycle)
+        if has_jobs(store):
+            done = tidy_jobs(opened.jobs_context, states)
             returned, reconciled, purged, forgotten = done.swept.returned, done.reconciled, done.purged, done.forgotten
         else:
-            returned, reconciled, purged, forgotten = (), opened.reconcile(), opened.purge(), 0
+            returned, reconciled = (), reconcile_records(store, states)
+            purged, forgotten = purge_batches(store, states), 0
     tell(
         f"put {many(len(returned), 'job')} back, removed {many(reconciled.removed, 'record')}, "
         f"deleted {many(purged.batches, 'batch', 'batches')} and {many(forgotten, 'other row')}",
@@ -154,7 +181,7 @@ def retire(
 
     Example: batchstate retire batch-17 batch-18
     """
-    with target(url, queue, lifecycle).moving() as opened:
+    with target(url, queue, lifecycle).moving(by) as opened:
         batches = [opened.get(batch_id) for batch_id in ids]
         if dry_run:
             tell(
@@ -164,7 +191,7 @@ def retire(
         if len(ids) > 1:
             ask(f"retire {len(ids)} batches", yes=yes)
         for batch_id in ids:
-            opened.retire(batch_id, by=by, why=why)
+            opened.retire(batch_id, why=why)
     tell(f"retired {', '.join(ids)}", {"retired": list(ids)}, json=json)
 
 
@@ -172,7 +199,7 @@ def purge(
     url: UrlOption = None,
     queue: QueueOption = None,
     lifecycle: LifecycleOption = None,
-    older_than: Annotated[str, typer.Option(help="How long ago they must have been retired.")] = "15d",
+    older_than: Annotated[str, typer.Option(help="How long ago they must have been retired.")] = RETENTION,
     limit: Annotated[int | None, typer.Option(min=1, help="How many batches at most.")] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -182,7 +209,8 @@ def purge(
 
     Example: batchstate purge --older-than 30d --yes
     """
-    with target(url, queue, lifecycle).queue() as opened:
+    chosen = target(url, queue, lifecycle)
+    with chosen.queue() as opened:
         if dry_run:
             due = wall_clock() - milliseconds(older_than, "--older-than", zero=True)
             count = _retired_until(opened, due)
@@ -193,12 +221,17 @@ def purge(
             )
             return
         ask(f"delete the batches of queue {opened.name} that were retired more than {older_than} ago", yes=yes)
-        done = opened.purge(older_than=older_than, limit=limit)
+        states = states_seen(opened.store, chosen.lifecycle)
+        done = purge_batches(opened.store, states, older_than=older_than, limit=limit)
     tell(
         f"deleted {many(done.batches, 'batch', 'batches')}" + ("; there are more" if done.more else ""),
         {"deleted": done.batches, "more": done.more},
         json=json,
     )
+
+
+def _wrong_records(queue: BatchQueue, lifecycle: Lifecycle | None) -> int:
+    return sum(fault.record is not None for fault in check_batches(queue.store, lifecycle))
 
 
 def _retired_until(queue: BatchQueue, due: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from batchstate import BatchQueue
-from batchstate.cli.changing import NAMED, DryRun, Ids, Yes, ask, fail_for, tell
+from batchstate.cli.changing import NAMED, By, DryRun, Ids, Why, Yes, ask, fail_for, tell
 from batchstate.cli.looking import GroupOption
 from batchstate.cli.safe import many
 from batchstate.cli.settings import JsonOption, QueueOption, UrlOption, target
@@ -32,6 +32,8 @@ def sweep(
     url: UrlOption = None,
     queue: QueueOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="How many jobs at most.")] = None,
+    by: By = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     json: JsonOption = False,
 ) -> None:
@@ -39,15 +41,13 @@ def sweep(
 
     Example: batchstate sweep
     """
-    with target(url, queue).queue() as opened:
+    with target(url, queue).queue(by) as opened:
+        lapsed = many((count := opened.counts().lapsed), "lapsed claim")
         if dry_run:
-            counts = opened.counts()
-            tell(
-                f"would take back the jobs of {many(counts.lapsed, 'lapsed claim')}",
-                {"lapsed": counts.lapsed},
-                json=json,
-            )
+            tell(f"would take back the jobs of {lapsed}", {"lapsed": count}, json=json)
             return
+        if count > 1:
+            ask(f"take back the jobs of {lapsed}", yes=yes)
         swept = opened.sweep(limit=limit)
     tell(
         f"put {many(len(swept.returned), 'job')} back, {len(swept.dead):,} stalled once too often and are dead"
@@ -89,6 +89,7 @@ def remove(
     url: UrlOption = None,
     queue: QueueOption = None,
     force: Annotated[bool, typer.Option(help="Remove a job that a worker holds, too.")] = False,
+    by: By = None,
     yes: Yes = False,
     dry_run: DryRun = False,
     json: JsonOption = False,
@@ -97,7 +98,7 @@ def remove(
 
     Example: batchstate remove order-17
     """
-    with target(url, queue).queue() as opened:
+    with target(url, queue).queue(by) as opened:
         _change_jobs("remove", ids, lambda some: opened.remove(some, force=force), yes=yes, dry_run=dry_run, json=json)
 
 
@@ -105,21 +106,26 @@ def release(
     claim_id: Annotated[str, typer.Argument(metavar="CLAIM", help="The claim.")],
     url: UrlOption = None,
     queue: QueueOption = None,
+    why: Why = "released",
+    by: By = None,
     yes: Yes = False,
     dry_run: DryRun = False,
     json: JsonOption = False,
 ) -> None:
     """Give all jobs of a claim back to their places, uncharged. Its worker, if it lives, finds them lost.
 
-    Example: batchstate release 0192f0c1-...
+    Example: batchstate release 0192f0c1-7a63-7c1e-9d0a-3f1f5d1b2c3d --why "its worker hangs"
     """
-    with target(url, queue).queue() as opened:
+    with target(url, queue).queue(by) as opened:
         claim = opened.claim_of(claim_id)
         if dry_run:
             tell(f"would release {many(len(claim), 'job')}", {"would_release": [job.id for job in claim]}, json=json)
             return
-        ask(f"release {many(len(claim), 'job')} that a worker holds", yes=yes)
-        settlement = claim.release()
+        if len(claim) > 1:
+            ask(f"release {len(claim):,} jobs that a worker holds", yes=yes)
+        settlement = claim.release(why=why)
+    for error in settlement.errors.values():
+        raise error
     tell(f"released {many(len(settlement.released), 'job')}", {"released": list(settlement.released)}, json=json)
 
 
@@ -128,6 +134,7 @@ def pause(
     url: UrlOption = None,
     queue: QueueOption = None,
     group: GroupOption = None,
+    dry_run: DryRun = False,
     json: JsonOption = False,
 ) -> None:
     """Serve nothing of a queue, or of one of its groups, until it is resumed. What is held goes on.
@@ -139,20 +146,22 @@ def pause(
             if not sys.stdin.isatty():
                 raise typer.BadParameter("say why: --why 'the mail server is down'")
             why = typer.prompt("Why", err=True)
-        opened.pause(UNGROUPED if group == "-" else group, reason=why)
-        tell(f"paused {_named(opened, group)}", {**_whole(opened, group), "paused": why}, json=json)
+        _set_pause(opened, group, why, dry_run=dry_run, json=json)
 
 
 def resume(
-    url: UrlOption = None, queue: QueueOption = None, group: GroupOption = None, json: JsonOption = False
+    url: UrlOption = None,
+    queue: QueueOption = None,
+    group: GroupOption = None,
+    dry_run: DryRun = False,
+    json: JsonOption = False,
 ) -> None:
     """Serve a queue, or one of its groups, again.
 
     Example: batchstate resume --group emails
     """
     with target(url, queue).queue() as opened:
-        opened.resume(UNGROUPED if group == "-" else group)
-        tell(f"resumed {_named(opened, group)}", {**_whole(opened, group), "paused": None}, json=json)
+        _set_pause(opened, group, None, dry_run=dry_run, json=json)
 
 
 def ceiling(
@@ -160,19 +169,37 @@ def ceiling(
     url: UrlOption = None,
     queue: QueueOption = None,
     group: GroupOption = None,
+    dry_run: DryRun = False,
     json: JsonOption = False,
 ) -> None:
     """Limit how many jobs of a group may be held at once; without --group, of each group without a limit of its own.
 
     Example: batchstate ceiling 4 --group emails
     """
-    if most != "none" and not most.isdigit():
+    if most != "none" and (not most.isdecimal() or int(most) == 0):
         raise typer.BadParameter("give a number of 1 or more, or none")
     with target(url, queue).queue() as opened:
         number = None if most == "none" else int(most)
+        limit = "no ceiling of its own" if number is None else f"a ceiling of {many(number, 'job')} in flight"
+        of = _whole(opened, group)
+        if dry_run:
+            tell(f"{_named(opened, group)} would have {limit}", {**of, "would_be_ceiling": number}, json=json)
+            return
         opened.set_ceiling(number, group=UNGROUPED if group == "-" else group)
-        says = "has no ceiling of its own" if number is None else f"has a ceiling of {many(number, 'job')} in flight"
-        tell(f"{_named(opened, group)} {says}", {**_whole(opened, group), "ceiling": number}, json=json)
+        tell(f"{_named(opened, group)} has {limit}", {**of, "ceiling": number}, json=json)
+
+
+def _set_pause(queue: BatchQueue, group: str | None, why: str | None, *, dry_run: bool, json: bool) -> None:
+    named: Group | None = UNGROUPED if group == "-" else group
+    verb = "resume" if why is None else "pause"
+    if dry_run:
+        tell(f"would {verb} {_named(queue, group)}", {**_whole(queue, group), "would_be_paused": why}, json=json)
+        return
+    if why is None:
+        queue.resume(named)
+    else:
+        queue.pause(named, reason=why)
+    tell(f"{verb}d {_named(queue, group)}", {**_whole(queue, group), "paused": why}, json=json)
 
 
 def _change_jobs(verb: str, ids: Sequence[str], change: object, *, yes: bool, dry_run: bool, json: bool) -> None:

@@ -41,9 +41,11 @@ __all__ = [
 FILE = "batchstate.toml"
 
 UrlOption = Annotated[
-    str | None, typer.Option("--url", "-u", help="The store, such as sqlite:///batches.db.", show_envvar=True)
+    str | None, typer.Option("--url", "-u", help="The store, such as sqlite:///batches.db; else BATCHSTATE_URL.")
 ]
-QueueOption = Annotated[str | None, typer.Option("--queue", "-q", help="The queue.")]
+QueueOption = Annotated[
+    str | None, typer.Option("--queue", "-q", help="The queue; needless where the store has only one.")
+]
 LifecycleOption = Annotated[
     str | None,
     typer.Option("--lifecycle", "-l", help="Its lifecycle: a text such as 'a > b', a TOML file, or 'merge-queue'."),
@@ -60,7 +62,9 @@ class Settings(BaseSettings):
         lifecycle: its lifecycle, as a text, the path of a TOML file, or the name of a ready-made one.
     """
 
-    model_config = SettingsConfigDict(env_prefix="BATCHSTATE_", toml_file=FILE, extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(
+        env_prefix="BATCHSTATE_", toml_file=FILE, extra="ignore", env_ignore_empty=True, hide_input_in_errors=True
+    )
 
     url: str | None = None
     queue: str | None = None
@@ -100,18 +104,18 @@ class Target:
         """Open a queue's storage."""
         return open_storage(self.url, queue=queue) if self.creates else open_existing(self.url, queue)
 
-    def queue(self) -> BatchQueue:
-        """Open the queue; where the store has only one, it need not be named."""
+    def queue(self, by: str | None = None) -> BatchQueue:
+        """Open the queue, to be changed by whoever is named; where the store has only one, it need not be named."""
         store = self.store(self.name or self._only_queue())
         self._doubt(store)
-        return BatchQueue(store, self.lifecycle or CLAIM, by=f"{_user()} by the command")
+        return BatchQueue(store, self.lifecycle or CLAIM, by=by or f"{_user()} by the command")
 
-    def moving(self) -> BatchQueue:
+    def moving(self, by: str | None = None) -> BatchQueue:
         """As `queue`, for a command that cannot do without the lifecycle."""
         if self.lifecycle is None:
             msg = f"this takes the queue's lifecycle: give --lifecycle 'a > b', or write lifecycle = … into {FILE}"
             raise InvalidLifecycleError(msg)
-        return self.queue()
+        return self.queue(by)
 
     def queues(self) -> list[str]:
         """Answer the names of the queues to look at: the one that was named, or all."""

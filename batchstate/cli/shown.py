@@ -31,7 +31,7 @@ def show_batch(queue: BatchQueue, batch: Batch, states: Sequence[str], *, json: 
     records = store.get_records((state, batch.id) for state in dict.fromkeys([batch.state, *states]))
     outcomes = {request_id: _outcome(queue, request_id, batch.id) for request_id in dict.fromkeys(batch.request_ids)}
     held = store.get_claims([batch.id]).get(batch.id) if isinstance(store, JobStorage) else None
-    says = _agreement(queue.name, batch, records)
+    says, mend = _agreement(queue.name, batch, records)
     if json:
         print_json(
             {
@@ -55,6 +55,8 @@ def show_batch(queue: BatchQueue, batch: Batch, states: Sequence[str], *, json: 
         out.print(_value("attributes", batch.attributes))
     _print_lease(queue.name, held, now)
     out.print(Text(f"  {says or 'its record agrees with it'}", style="yellow" if says else "green"))
+    if mend:
+        out.print(Text(f"  mend it with {mend}", style="yellow"))
     moves = [(m.version, when(m.at), m.source or "", state_text(m.to), m.by, m.why) for m in batch.history]
     table("history", ("version", "when", "from", "to", "by", "why"), moves, right=("version",))
     table("requests", ("request", "outcome"), [(request, outcome or "-") for request, outcome in outcomes.items()])
@@ -105,16 +107,16 @@ def _outcome(queue: BatchQueue, request_id: str, batch_id: str) -> str | None:
     return None
 
 
-def _agreement(queue: str, batch: Batch, records: Sequence[MembershipRecord]) -> str:
-    """Answer what is wrong with the records of a batch, and what mends it; `""` where all is well."""
+def _agreement(queue: str, batch: Batch, records: Sequence[MembershipRecord]) -> tuple[str, str]:
+    """Answer what is wrong with the records of a batch, and what mends it; empty where all is well."""
     filed = {record.state for record in records}
     reconcile = mending(queue, "reconcile")
     if batch.retired_at is not None:
-        return f"it is retired and still filed under {', '.join(sorted(filed))}: {reconcile}" if filed else ""
+        return (f"it is retired and still filed under {', '.join(sorted(filed))}", reconcile) if filed else ("", "")
     if batch.state not in filed:
-        return f"it is not filed under {batch.state!r}, so listings miss it: {mending(queue, 'ensure', batch.id)}"
+        return f"it is not filed under {batch.state!r}, so listings miss it", mending(queue, "ensure", batch.id)
     others = sorted(filed - {batch.state})
-    return f"it is also filed under {', '.join(others)}, which costs a read: {reconcile}" if others else ""
+    return (f"it is also filed under {', '.join(others)}, which costs a read", reconcile) if others else ("", "")
 
 
 def _print_lease(queue: str, held: Claimed | None, now: int) -> None:

@@ -122,7 +122,7 @@ def _parts(summary: Summary) -> Iterator[RenderableType]:
 def _claims(queue: str, jobs: QueueCounts) -> Text:
     line = Text(f"  claims   {jobs.claims:,} in flight")
     if jobs.lapsed:
-        line.append(f", {jobs.lapsed:,} of them lapsed: {mending(queue, 'sweep')} takes their jobs back", style="red")
+        line.append(f", {jobs.lapsed:,} of them lapsed: {mending(queue, 'sweep')}", style="red")
     return line
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from batchstate import Lifecycle, Retry, open_queue
@@ -35,6 +36,7 @@ def test_looking_at_batches_and_mending_them(anywhere: Command) -> None:
 
     assert anywhere("ensure", "batch-1", *M[:2], "--json").json == {"ensured": ["batch-1"], "retired": []}
     assert anywhere("reconcile", *M, "--yes", "--json").json["looked"] == 3
+    assert anywhere("tidy", *M, "--dry-run", "--json").json == {"lapsed": 0, "would_mend": 0, "would_delete": 0}
     assert anywhere("retire", "batch-0", *M, "--json").json == {"retired": ["batch-0"]}
     said = anywhere("purge", *M, "--older-than", "0s", "--yes", "--json")
     assert (said.code, said.json) == (0, {"deleted": 1, "more": False}), said.err
@@ -68,7 +70,10 @@ def test_looking_at_jobs_and_mending_them(anywhere: Command) -> None:
     assert (group["paused"], group["ceiling"]) == ("down", 3)
     assert anywhere("resume", "-g", "a", *E).code == 0
 
-    assert sorted(anywhere("release", held.id, *E, "--yes", "--json").json["released"]) == ["email-2", "email-3"]
+    said = anywhere("release", held.id, *E, "--yes", "--why", "hangs", "--by", "ada", "--json")
+    assert sorted(said.json["released"]) == ["email-2", "email-3"]
+    last = anywhere("show", held.id, *E, "--json").json["history"][-1]
+    assert (last["to"], last["by"], last["why"]) == ("settled", "ada", "hangs")
     assert anywhere("sweep", *E, "--json").json["returned"] == []
     assert anywhere("revive", "email-0", *E, "--json").json == {"revived": ["email-0"], "refused": {}}
     assert anywhere("remove", "email-1", *E, "--json").json == {"removed": ["email-1"], "refused": {}}
@@ -80,3 +85,7 @@ def test_looking_at_jobs_and_mending_them(anywhere: Command) -> None:
     assert len(anywhere("jobs", "waiting", *E, "--json").json) == 6
     said = anywhere("check", *E)
     assert (said.code, said.out) == (0, "All is well.\n"), said.err
+    (anywhere.folder / "app.py").write_text("def handle(job): ...\n", encoding="utf-8")
+    said = anywhere("work", "app:handle", *E, "--burst", "--json")
+    assert said.code == 0, said.err
+    assert json.loads(said.out.splitlines()[-1])["ends"]["completed"] == 6

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import shlex
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from batchstate import Lifecycle, Retry, open_queue
+from batchstate.cli import main
 from batchstate.transition import record_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.cli.terminal import Command
 
 FLOW = "queued > testing > merging > merged; testing | merging > failed"
@@ -65,6 +71,11 @@ def test_list_filters_sorts_and_chooses_columns(merges: Command) -> None:
     assert said.out.index("batch-0") < said.out.index("batch-4")
     assert "version" not in said.out
     assert "5 batches" in said.out
+    with open_queue("merges", merges.url, lifecycle=Lifecycle.parse(FLOW), clock=lambda: 1_600_000_000_000) as queue:
+        queue.create("old", requests=["r"])
+    recent = merges("list", "queued", *ON_MERGES, "--since", "1h", "--sort", "updated", "--json").json
+    assert [b["id"] for b in recent] == ["batch-0", "batch-1", "batch-2"]
+    assert merges("list", "queued", *ON_MERGES, "--sort", "created", "--json").json[0]["id"] == "old"
     said = merges("list", *ON_MERGES, "--columns", "colour")
     assert (said.code, "there is no column 'colour'" in said.err) == (1, True)
 
@@ -96,6 +107,8 @@ def test_jobs_are_listed_by_place_group_and_error(emails: Command) -> None:
     assert [job["id"] for job in emails("jobs", "scheduled", "--json").json] == ["later"]
     assert [job["id"] for job in emails("dead", "--error", "boom", "--json").json] == ["email-0"]
     assert emails("dead", "--error", "other", "--json").json == []
+    assert emails("dead", "--older", "1h", "--json").json == []
+    assert len(emails("dead", "--older", "1ms", "--json").json) == 1
     assert "more than 1, see --limit" in emails("jobs", "waiting", "--limit", "1").out
 
 
@@ -139,6 +152,39 @@ def test_what_changes_many_asks_first(merges: Command) -> None:
     assert said.code == 0
 
 
+def test_what_is_only_tried_changes_nothing(emails: Command) -> None:
+    """A dry run of each command that serves jobs says what it would do, and does not do it."""
+    before = emails("status", "--json").json[0]["jobs"]
+    [held] = emails("jobs", "active", "--json").json
+    for words, told in (
+        (("pause", "--why", "down"), "would pause queue emails"),
+        (("resume", "--group", "a"), "would resume group a of queue emails"),
+        (("ceiling", "2"), "queue emails would have a ceiling of 2 jobs in flight"),
+        (("sweep",), "would take back the jobs of 0 lapsed claims"),
+        (("release", held["claim"]), "would release 1 job"),
+        (("revive", "--all"), "would revive 1 job: email-0"),
+        (("remove", "later", "email-0"), "would remove 2 jobs: later, email-0"),
+    ):
+        said = emails(*words, "--dry-run")
+        assert (said.code, said.out) == (0, f"{told}\n"), said.err
+    after = emails("status", "--json").json[0]["jobs"]
+    assert {**before, "now": 0} == {**after, "now": 0}
+
+
+def test_what_is_done_to_several_asks_first(merges: Command) -> None:
+    """Filing several batches, and taking back several claims, ask; without an answer nothing is done."""
+    said = merges("ensure", "batch-0", "batch-1")
+    assert (said.code, said.err.startswith("File 2 batches?")) == (1, True)
+    assert merges("ensure", "batch-0", "batch-1", text="y\n").code == 0
+    with open_queue("lapsed", merges.url, clock=lambda: 1_700_000_000_000) as queue:
+        for number in range(2):
+            queue.add(f"j{number}")
+            assert queue.claim(1) is not None
+    said = merges("sweep", "-q", "lapsed")
+    assert (said.code, said.err.startswith("Take back the jobs of 2 lapsed claims?")) == (1, True)
+    assert merges("sweep", "-q", "lapsed", "--yes", "--json").json["returned"] == ["j0", "j1"]
+
+
 def test_pauses_are_kept_with_their_reason(emails: Command) -> None:
     """`pause` and `resume` take a queue or a group out of service and back; `status` tells why."""
     assert emails("pause", "--why", "mail server down").code == 0
@@ -153,7 +199,7 @@ def test_ceilings_are_set_and_taken_away(emails: Command) -> None:
     """`ceiling` limits a group, or all; zero is refused."""
     assert emails("ceiling", "2", "--group", "a").code == 0
     assert {g["group"]: g["ceiling"] for g in emails("status", "--json").json[0]["jobs"]["groups"]}["a"] == 2
-    assert emails("ceiling", "0").code == 1
+    assert emails("ceiling", "0").code == 2
     assert emails("ceiling", "none", "--group", "a").code == 0
     assert emails("ceiling", "many").code == 2
 
@@ -194,6 +240,21 @@ def test_working_calls_a_function_for_each_job(sqlite: Command) -> None:
     [queue] = sqlite("status", "--json").json
     assert (queue["jobs"]["waiting"], queue["jobs"]["dead"]) == (0, 1)
     assert sqlite("dead", "--json").json[0]["error"] == "ValueError: three"
+
+
+def test_working_finds_the_culprit_of_a_batch(sqlite: Command) -> None:
+    """`work --bisect` hands a claim's jobs to the function at once, and charges the one that makes it raise alone."""
+    (sqlite.folder / "app.py").write_text(
+        "from batchstate import Done\n\ndef handle(part):\n    if any(job.payload == 3 for job in part):\n"
+        "        raise ValueError('three')\n    return {job.id: Done() for job in part}\n",
+        encoding="utf-8",
+    )
+    text = "\n".join(json.dumps({"id": f"j{n}", "payload": n, "max_attempts": 1}) for n in range(8))
+    assert sqlite("add", "-", "-q", "q", text=text).code == 0
+    said = sqlite("work", "app:handle", "-q", "q", "--burst", "--bisect", "--min-size", "8", "--max-size", "8")
+    assert said.code == 0, said.err
+    assert "a claim of 8 jobs; so far 7 completed, 1 dead" in said.err
+    assert [job["id"] for job in sqlite("dead", "--json").json] == ["j3"]
 
 
 def test_working_refuses_a_handler_that_is_none(sqlite: Command) -> None:
@@ -246,6 +307,23 @@ def test_errors_are_told_without_a_traceback_and_without_secrets(sqlite: Command
     assert "Traceback" in sqlite("--debug", "status", "--url", "nonsense").err
 
 
+@pytest.mark.parametrize("options", [[], ["--debug"]])
+def test_what_should_not_happen_is_told_in_a_line(
+    options: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A fault of the program itself is a line that says how to find where it is; with `--debug` it is raised."""
+
+    def broken(**_: object) -> None:
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr("batchstate.cli.app.app", broken)
+    monkeypatch.setattr("sys.argv", ["batchstate", *options])
+    with pytest.raises(ZeroDivisionError if options else SystemExit):
+        main()
+    told = "batchstate: this should not happen: ZeroDivisionError: by nought; batchstate --debug … shows where\n"
+    assert capsys.readouterr().err == ("" if options else told)
+
+
 def test_colours_are_for_terminals(merges: Command) -> None:
     """What is piped has no colours."""
     assert "\x1b[" not in merges("status").out
@@ -264,13 +342,27 @@ def test_watch_survives_a_store_that_is_away(sqlite: Command) -> None:
 
 
 def test_every_command_has_help_with_an_example(sqlite: Command) -> None:
-    """Each command's help says what it does, with an example."""
+    """Each command's help says what it does, with an example that the command understands."""
     from batchstate.cli.app import app  # noqa: PLC0415 - as the command loads it
 
-    groups = [group.typer_instance for group in app.registered_groups]
-    for command in (c for part in (app, *groups) if part is not None for c in part.registered_commands):
-        assert "Example: batchstate" in (command.callback.__doc__ or "" if command.callback else ""), command.name
-    assert sqlite("list", "--help").code == 0
+    root = get_command(app)
+    assert isinstance(root, TyperGroup)
+    examples = [*_examples(root)]
+    assert len(examples) == 28
+    for command, words in examples:
+        command.make_context("batchstate", words).close()
+    assert "Example: batchstate list testing merging" in sqlite("list", "--help").out
+
+
+def _examples(group: TyperGroup) -> Iterator[tuple[Any, list[str]]]:
+    """Answer each command with the words behind it in the example of its help."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from _examples(command)
+        else:
+            example = (command.help or "").partition("Example: batchstate ")[2]
+            words = shlex.split(example)
+            yield command, words[words.index(name) + 1 :]
 
 
 def test_storage_init_and_info(anywhere: Command) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from batchstate import Lifecycle, Retry, open_queue
+from batchstate import Batch, Lifecycle, Retry, create_batch, open_queue
+from batchstate.transition import record_of
 from tests.cli.terminal import PATIENCE, Command, started, wait_for
 
 FLOW = "queued > testing > merging > merged; testing | merging > failed"
@@ -39,13 +40,16 @@ CALLS: list[tuple[str, tuple[str, ...]]] = [
     ("show, of a job or a request", ("show", "pr-1", *M)),
     ("jobs", ("jobs", "active", *E)),
     ("jobs", ("dead", *E)),
-    ("check", ("check", *M)),
+    ("lifecycle", ("lifecycle", *M)),
+    ("lifecycle", ("lifecycle", *M, "--no-counts")),
+    ("tidy --dry-run", ("tidy", *M, "-n")),
     ("advance --dry-run", ("advance", "batch-0", "testing", *M, "-n")),
     ("advance", ("advance", "batch-0", "testing", *M)),
     ("ensure --dry-run", ("ensure", "batch-0", *M[:2], "-n")),
     ("ensure", ("ensure", "batch-0", *M[:2])),
     ("reconcile --dry-run", ("reconcile", *M, "-n")),
     ("reconcile", ("reconcile", *M, "-y")),
+    ("check", ("check", *M)),
     ("retire --dry-run", ("retire", "batch-4", *M, "-n")),
     ("retire", ("retire", "batch-4", *M)),
     ("purge --dry-run", ("purge", *M, "-n")),
@@ -59,12 +63,15 @@ CALLS: list[tuple[str, tuple[str, ...]]] = [
     ("remove", ("remove", "email-0", "nobody", *E, "-y")),
     ("release --dry-run", ("release", "CLAIM", *E, "-n")),
     ("release", ("release", "CLAIM", *E, "-y")),
+    ("pause --dry-run", ("pause", *E, "--why", "down", "-n")),
     ("pause", ("pause", *E, "--why", "down")),
     ("pause", ("pause", *E, "-g", "a", "--why", "down")),
+    ("ceiling --dry-run", ("ceiling", "4", *E, "-g", "a", "-n")),
     ("ceiling", ("ceiling", "4", *E, "-g", "a")),
     ("ceiling", ("ceiling", "none", *E)),
     ("storage copy --dry-run", ("storage", "copy", "STORE", "sqlite:///other.db", *E, "-n")),
     ("storage copy", ("storage", "copy", "STORE", "sqlite:///other.db", *E)),
+    ("pause --dry-run", ("resume", *E, "-n")),
     ("pause", ("resume", *E)),
     ("add", ("add", "jobs.jsonl", *E)),
     ("storage init", ("storage", "init")),
@@ -81,6 +88,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     with open_queue("merges", command.url, lifecycle=Lifecycle.parse(FLOW), by="setup") as queue:
         for number in range(5):
             queue.create(f"batch-{number}", requests=[f"pr-{number}"], attributes={"n": number})
+        old = Batch("batch-old", "merges", "merging", request_ids=("pr-old",))
+        queue.store.delete_records([record_of(create_batch(queue.store, old, clock=lambda: 1_700_000_000_000))])
         queue.advance("batch-4", "testing", source="queued")
         queue.advance("batch-4", "failed", source="testing", why="red")
     with open_queue("emails", command.url, by="setup") as queue:
@@ -102,6 +111,12 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 def test_an_answer_has_the_documented_shape(answers: list[Any], at: int) -> None:
     """The answer has the keys of the documented example, each with the same kind of value."""
     assert differences(SHAPES[CALLS[at][0]], answers[at]) == []
+
+
+def test_a_fault_has_the_documented_shape(answers: list[Any]) -> None:
+    """The check whose shape is compared found something."""
+    [checked] = [answer for (heading, _), answer in zip(CALLS, answers, strict=True) if heading == "check"]
+    assert [fault["key"] for fault in checked["faults"]] == ["batch-old"]
 
 
 def test_every_documented_shape_is_tried() -> None:
