@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from batchstate.lifecycle import Lifecycle
     from batchstate.storage import Storage
 
-__all__ = ["RETENTION", "Purged", "Reconciled", "purge", "reconcile", "retire"]
+__all__ = ["RETENTION", "Purged", "Reconciled", "check_ended", "purge", "reconcile", "retire"]
 
 RETENTION = "15d"
 """How long a retired batch is kept, by default: longer than any writer stalls and any message is
@@ -152,9 +152,7 @@ def retire(
         TransitionIncompleteError: the row is retired and a record may be left. Call it again.
     """
     if batch.retired_at is None:
-        if lifecycle is not None and not lifecycle.is_terminal(batch.state):
-            msg = f"batch {batch.id!r} is in {batch.state!r}, which is not terminal; only an ended batch can be retired"
-            raise InvalidTransitionError(msg)
+        check_ended(batch, lifecycle)
         batch = _mark_retired(store, batch, by, why, clock())
     states = (*lifecycle.states, *RESERVED_STATES) if lifecycle is not None else (batch.state,)
     try:
@@ -165,6 +163,13 @@ def retire(
         msg = f"batch {batch.id!r} is retired, but a record of it may be left: {error}; retire it again"
         raise TransitionIncompleteError(msg, batch=batch) from error
     return batch
+
+
+def check_ended(batch: Batch, lifecycle: Lifecycle | None) -> None:
+    """Raise `InvalidTransitionError` where a batch is neither retired nor in a state that ends its lifecycle."""
+    if batch.retired_at is None and lifecycle is not None and not lifecycle.is_terminal(batch.state):
+        msg = f"batch {batch.id!r} is in {batch.state!r}, which is not terminal; only an ended batch can be retired"
+        raise InvalidTransitionError(msg)
 
 
 def _mark_retired(store: Storage, batch: Batch, by: str, why: str, now: int) -> Batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from batchstate import BatchStateError
 
-__all__ = ["NAMED", "By", "DryRun", "Ids", "Why", "Yes", "ask", "fail_for", "tell"]
+__all__ = ["NAMED", "By", "DryRun", "Ids", "Why", "Yes", "ask", "fail_for", "read_answer", "tell"]
 
 NAMED = 20
 """How many of many are named in a line for people."""
@@ -23,21 +24,24 @@ DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Say what would be
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Why = Annotated[str, typer.Option(help="The reason, for the history.")]
 By = Annotated[str | None, typer.Option(help="Who does it, for the history; by default you.")]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Which; one that begins with - goes behind --.")]
+Ids = Annotated[list[str], typer.Argument(metavar="ID", help="Which; one that begins with - goes behind --.")]
 
 
 def ask(what: str, *, yes: bool) -> None:
     """Ask before more than one thing is changed; end the command where the answer is no, or there is none."""
-    if yes:
-        return
-    try:
-        agreed = typer.confirm(clean(f"{what[0].upper()}{what[1:]}?"), err=True)
-    except typer.Abort:
-        agreed = False
-        typer.echo(err=True)  # the question has no answer, and its line no end
-    if not agreed:
+    if not yes and read_answer(f"{what[0].upper()}{what[1:]}? [y/N]").lower() not in ("y", "yes"):
         complain("nothing was done; --yes answers for a script, --dry-run only looks")
         raise typer.Exit(1)
+
+
+def read_answer(question: str) -> str:
+    """Ask where errors go, since what is printed may be JSON, and answer what was typed; `""` where nobody answers."""
+    typer.echo(clean(question), nl=False, err=True)
+    typer.echo(" ", nl=False, err=True)
+    line = sys.stdin.readline()
+    if not line:
+        typer.echo(err=True)  # the question has no answer, and its line no end
+    return line.strip()
 
 
 def tell(text: str, value: object, *, json: bool) -> None:

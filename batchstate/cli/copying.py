@@ -24,8 +24,8 @@ __all__ = ["copy"]
 
 
 def copy(
-    source: Annotated[str, typer.Argument(help="The store to copy from.")],
-    target: Annotated[str, typer.Argument(help="The store to copy to.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The store to copy from.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The store to copy to.")],
     queue: QueueOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Look whether it can be copied; write nothing.")] = (
         False

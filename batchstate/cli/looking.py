@@ -60,7 +60,7 @@ def queues(url: UrlOption = None, json: JsonOption = False) -> None:
 
 
 def list_(
-    states: Annotated[list[str] | None, typer.Argument(help="The states; all without any.")] = None,
+    states: Annotated[list[str] | None, typer.Argument(metavar="STATE", help="The states; all without any.")] = None,
     url: UrlOption = None,
     queue: QueueOption = None,
     lifecycle: LifecycleOption = None,
@@ -199,9 +199,9 @@ def lifecycle(
         flow = opened.lifecycle
     drawn = dumps(_lifecycle_json(flow, live), ensure_ascii=False, indent=2) if json else _draw(flow, form, live)
     if output is not None:
-        output.write_text(drawn + "\n", encoding="utf-8")
+        output.write_text(drawn.rstrip("\n") + "\n", encoding="utf-8")
     else:
-        out.file.write((clean_json(drawn) if json else clean(drawn)) + "\n")
+        out.file.write((clean_json(drawn) if json else clean(drawn)).rstrip("\n") + "\n")
 
 
 def _print_jobs(

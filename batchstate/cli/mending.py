@@ -17,7 +17,7 @@ from batchstate.cli.output import when
 from batchstate.cli.safe import many
 from batchstate.cli.settings import JsonOption, LifecycleOption, QueueOption, UrlOption, states_seen, target
 from batchstate.creation import associations_of
-from batchstate.tidying import RETENTION
+from batchstate.tidying import RETENTION, check_ended
 from batchstate.times import milliseconds, wall_clock
 
 __all__ = ["register"]
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def advance(
     batch_id: Annotated[str, typer.Argument(metavar="ID", help="The batch.")],
-    to: Annotated[str, typer.Argument(help="The state to move it into.")],
+    to: Annotated[str, typer.Argument(metavar="STATE", help="The state to move it into.")],
     url: UrlOption = None,
     queue: QueueOption = None,
     lifecycle: LifecycleOption = None,
@@ -183,6 +183,8 @@ def retire(
     """
     with target(url, queue, lifecycle).moving(by) as opened:
         batches = [opened.get(batch_id) for batch_id in ids]
+        for batch in batches:
+            check_ended(batch, opened.lifecycle)
         if dry_run:
             tell(
                 "\n".join(f"would retire {b.id}, in {b.state}" for b in batches), {"would_retire": list(ids)}, json=json

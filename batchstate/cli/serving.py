@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from batchstate import BatchQueue
-from batchstate.cli.changing import NAMED, By, DryRun, Ids, Why, Yes, ask, fail_for, tell
+from batchstate.cli.changing import NAMED, By, DryRun, Ids, Why, Yes, ask, fail_for, read_answer, tell
 from batchstate.cli.looking import GroupOption
 from batchstate.cli.safe import many
 from batchstate.cli.settings import JsonOption, QueueOption, UrlOption, target
@@ -58,7 +58,7 @@ def sweep(
 
 
 def revive(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Which jobs.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Which jobs.")] = None,
     url: UrlOption = None,
     queue: QueueOption = None,
     group: GroupOption = None,
@@ -143,9 +143,9 @@ def pause(
     """
     with target(url, queue).queue() as opened:
         if why is None:
-            if not sys.stdin.isatty():
-                raise typer.BadParameter("say why: --why 'the mail server is down'")
-            why = typer.prompt("Why", err=True)
+            why = read_answer("Why?") if sys.stdin.isatty() else ""
+        if not why:
+            raise typer.BadParameter("say why: --why 'the mail server is down'")
         _set_pause(opened, group, why, dry_run=dry_run, json=json)
 
 

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    url: Annotated[str | None, typer.Argument(help="The store; by default the one that is set.")] = None,
+    url: Annotated[str | None, typer.Argument(metavar="URL", help="The store; by default the one that is set.")] = None,
     recovery: Annotated[bool, typer.Option(help="DynamoDB: with point-in-time recovery.")] = False,
     form: Annotated[
         Literal["cloudformation", "iam"] | None, typer.Option("--print", help="DynamoDB: print it, and do nothing.")
