@@ -13,10 +13,12 @@ from uuid import uuid4
 import pytest
 from redis.crc import key_slot
 
+from batchstate import BatchQueue, Done, JobSpec, Lifecycle
 from batchstate.errors import CorruptRowError, UnsupportedFormatError
 from batchstate.job_calls import Claiming, NewJob, Settling
 from batchstate.jobs import Job
 from batchstate.testing import ManualClock
+from batchstate_memory import MemoryStorage
 from batchstate_redis import RedisStorage
 from batchstate_redis.job_scripts import job_script
 from batchstate_redis.keys import Keys
@@ -259,6 +261,28 @@ def test_times_are_whole_numbers_however_large(store: RedisStorage, client: Redi
     [job] = store.list_jobs("scheduled").items
     assert isinstance(job, Job)
     assert (job.due_at, job.order) == (1_700_000_000_123 + 2**45 + 7, 2**52 + 1)
+
+
+@pytest.mark.parametrize("moves", [0, 5, 6, 7, 8, 17, 18, 19, 20, 40])
+def test_the_end_of_a_claim_is_written_as_any_move_is(store: RedisStorage, moves: int) -> None:
+    """However often its batch moved before, its end keeps as many moves and marks as Python keeps, names quoted."""
+    here, there = 'a"b', 'c\\"d'
+    moves_of_flow = [(here, there), (there, here), (here, "end"), (there, "end")]
+    flow = Lifecycle([here, there, "end"], moves_of_flow, settled="end", abandoned="end")
+    ends: list[tuple[object, ...]] = []
+    for queue in (BatchQueue(store, flow), BatchQueue(MemoryStorage("q"), flow)):
+        queue.add_many([JobSpec(name) for name in ('j"1', "j\\2", "é")])
+        claim = queue.claim(3, state=here)
+        assert claim is not None
+        batch = claim.batch
+        for number in range(moves):
+            batch = queue.transition(batch, here if number % 2 else there, why=f"{number}")
+        claim.settle({job.id: Done() for job in claim})
+        end = queue.get(claim.id)
+        told = [(move.source, move.to, move.version, move.why) for move in end.history]
+        ends.append((end.state, end.version, end.request_ids, told, end.marks.count(":")))
+    assert ends[0] == ends[1]
+    assert (ends[0][0], ends[0][1]) == ("end", moves + 2)
 
 
 def test_a_job_whose_head_cannot_be_read_is_put_aside(store: RedisStorage, client: Redis, prefix: str) -> None:

@@ -40,7 +40,7 @@ local function take(group, most)
   for n = 1, 2 * total, 2 do
     names[n], names[n + 1] = popped[n], '\t' .. popped[n]
   end
-  local rows = fields(HEADS, names)
+  local rows = total > 0 and call('HMGET', HEADS, unpack(names)) or {}
   local ids, active, texts, count = {}, {}, {}, 0
   local begin = '1\ta\t' .. claim .. '\t' .. group .. '\t'
   for n = 1, 2 * total, 2 do
@@ -68,16 +68,13 @@ local function take(group, most)
   return ids, rows, total
 end
 
-local function has_due(times)
-  return has_scheduled and call('ZCOUNT', times, '-inf', int(NOW)) > 0
-end
-
 -- Mostly nothing is paused, limited or due: then one line is all there is to look at.
 local ids, rows, ring = {}, {}, JOBS .. 'ring'
-if not (is_paused or default_ceiling or refreshing or has_limits or wanted == '*' or has_due(JOBS .. 'alarms')) then
+if not (is_paused or default_ceiling or refreshing or has_limits or wanted == '*')
+  and (not has_scheduled or call('ZCOUNT', JOBS .. 'alarms', '-inf', int(NOW)) == 0) then
   local turns = wanted == '' and call('ZRANGE', ring, 0, 1) or {wanted:sub(2)}
   local group = turns[1]
-  if group and not has_due(JOBS .. 'scheduled:' .. group) then
+  if group and (not has_scheduled or call('ZCOUNT', JOBS .. 'scheduled:' .. group, '-inf', int(NOW)) == 0) then
     ids, rows = take(group, limit)
     if #ids > 0 and call('ZCARD', JOBS .. 'waiting:' .. group) == 0 then
       call('ZREM', ring, group)
@@ -231,21 +228,16 @@ local associations = ROOT .. 'a:'
 for n = 1, #ids do
   call('HSET', associations .. ids[n], claim, '')
 end
-local requests = '["' .. table.concat(ids, '","') .. '"]'
-if table.concat(ids):find('["\\]') then
-  local names = {}
-  for n = 1, #ids do
-    names[n] = quoted(ids[n])
-  end
-  requests = '[' .. table.concat(names, ',') .. ']'
-end
+-- Names have no control characters.
+local listed = table.concat(ids, '\n')
+local requests = '["' .. listed:gsub('["\\]', '\\%0'):gsub('\n', '","') .. '"]'
 local now, expires = int(NOW), int(NOW + tonumber(ARGV[4]))
 call('SET', ROOT .. 'b:' .. claim, '1\t1\t\t' .. ARGV[7] .. '\t1\t' .. now .. '\t' .. ARGV[6] .. '\t\n'
   .. now .. '\t' .. requests .. '\n' .. ARGV[8] .. '\n' .. ARGV[9] .. now .. ARGV[10])
 call('INCR', ROOT .. 'n')
 call('ZADD', ROOT .. 's:' .. ARGV[6], 1, claim)
 -- As `claims` reads it: state and make-up.
-local state, makeup = expires .. ' ' .. #ids .. ' 0 0', ARGV[11] .. '\n' .. table.concat(ids, '\n')
+local state, makeup = expires .. ' ' .. #ids .. ' 0 0', ARGV[11] .. '\n' .. listed
 call('HSET', JOBS .. 'claims', claim, state, '\t' .. claim, makeup)
 call('ZADD', JOBS .. 'leases', expires, claim)
 return {now, expires, ids, rows}

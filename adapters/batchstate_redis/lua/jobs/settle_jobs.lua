@@ -17,7 +17,7 @@ for at = 7 + count, #ARGV, 4 do
 end
 local state = state_of(claim, true)
 local live = is_live(claim, state and state.held <= count)
-local heads, answers, freed = fields(HEADS, ids), {}, 0
+local heads, answers, freed = count > 0 and call('HMGET', HEADS, unpack(ids)) or {}, {}, 0
 local forgotten_at = int(NOW + keep)
 
 -- Most jobs are held and done, in a group without a ceiling: such a one only goes. What the others are is seen below.

@@ -32,11 +32,6 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
--- A name as a JSON text; names have no control characters.
-local function quoted(name)
-  return '"' .. name:gsub('["\\]', '\\%0') .. '"'
-end
-
 -- Reads fields of a hash, however many.
 local function fields(key, names)
   if #names == 0 then

@@ -25,12 +25,9 @@ local function state_of(claim, whole)
   return {expires = tonumber(expires), held = tonumber(held), lost = lost, extended = extended}
 end
 
-local function text_of(state)
-  return table.concat({int(state.expires), int(state.held), state.lost, state.extended}, ' ')
-end
-
 local function write_state(claim, state)
-  call('HSET', CLAIMS, claim, text_of(state))
+  local text = int(state.expires) .. ' ' .. int(state.held) .. ' ' .. state.lost .. ' ' .. state.extended
+  call('HSET', CLAIMS, claim, text)
 end
 
 -- The jobs that a claim was made of, in their order.
@@ -90,27 +87,6 @@ local function is_live(claim, is_ending)
   return (rows[claim] or call('GETRANGE', key, 0, 31)):match('^1\t%d+\t\t') ~= nil
 end
 
--- Writes into an association what became of the job, unless it was purged with its batch.
-local function remember(claim, id, outcome, live)
-  local key = ROOT .. 'a:' .. id
-  if live or call('HEXISTS', key, claim) == 1 then
-    call('HSET', key, claim, outcome)
-  end
-end
-
-local function last(text, separator, most)
-  local places, from = {}, 1
-  while true do
-    local at = text:find(separator, from, true)
-    if not at then
-      break
-    end
-    places[#places + 1] = at
-    from = at + 1
-  end
-  return #places < most and text or text:sub(places[#places - most + 1] + 1)
-end
-
 -- Moves the batch of a claim that holds nothing any more, and its record, and retires it where that is an end.
 local function end_batch(claim, ending, swept, by_and_why, mark)
   local key = ROOT .. 'b:' .. claim
@@ -131,9 +107,13 @@ local function end_batch(claim, ending, swept, by_and_why, mark)
   end
   local at = tonumber(version) + 1
   local now = int(NOW)
-  earlier = last((earlier == '' and '' or earlier .. ' ') .. version .. ':' .. old_mark, ' ', 7)
-  local move = '[' .. quoted(state) .. ',' .. quoted(to) .. ',' .. int(at) .. ',' .. now .. ',' .. by_and_why .. ']'
-  moves = moves == '' and move or last(moves, '\n', 19) .. '\n' .. move
+  -- The last seven marks and the last twenty moves are kept.
+  earlier = (earlier == '' and '' or earlier .. ' ') .. version .. ':' .. old_mark
+  earlier = earlier:match(' (' .. ('%S+ '):rep(6) .. '%S+)$') or earlier
+  local states_as_json = state:gsub('["\\]', '\\%0') .. '","' .. to:gsub('["\\]', '\\%0')
+  local move = '["' .. states_as_json .. '",' .. int(at) .. ',' .. now .. ',' .. by_and_why .. ']'
+  moves = moves:match('\n(' .. ('[^\n]*\n'):rep(18) .. '[^\n]*)$') or moves
+  moves = moves == '' and move or moves .. '\n' .. move
   call('SET', key, table.concat({
     '1', int(at), terminal[to] and now or '', mark, to == state and entered or int(at), now, to, earlier,
   }, '\t') .. '\n' .. second .. '\n' .. attributes .. '\n' .. moves)

@@ -80,3 +80,11 @@ local function wait(head, delay)
     head.place, head.when = 'w', ''
   end
 end
+
+-- Writes into an association what became of the job, unless it was purged with its batch.
+local function remember(claim, id, outcome, live)
+  local key = ROOT .. 'a:' .. id
+  if live or call('HEXISTS', key, claim) == 1 then
+    call('HSET', key, claim, outcome)
+  end
+end
