@@ -6,7 +6,10 @@ import json
 import os
 import subprocess
 import sys
+import termios
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -66,6 +69,29 @@ class Command:
                 patience=100,
             )
             return Ended(code, *(_text(stream) for stream in (out, err)))
+
+    def at_terminal(self, *words: str, **more: str) -> Ended:
+        """Run it to its end at a terminal of 80 columns, which has what it printed and complained of in one."""
+        ours, theirs = os.openpty()
+        termios.tcsetwinsize(theirs, (24, 80))
+        given = {**environment(BATCHSTATE_URL=self.url), "TERM": "xterm-256color"}
+        for name in ("COLUMNS", "NO_COLOR"):
+            given.pop(name, None)
+        with ThreadPoolExecutor(1) as pool:
+            shown = pool.submit(_all_of, ours)
+            code = warm_start().run(words, {**given, **more}, self.folder, [theirs] * 3, patience=100)
+            os.close(theirs)
+            return Ended(code, shown.result().replace("\r\n", "\n"), "")
+
+
+def _all_of(terminal: int) -> str:
+    """Answer what comes from a terminal until its other side is closed."""
+    data = b""
+    with suppress(OSError):  # which is how Linux says so
+        while part := os.read(terminal, 1 << 16):
+            data += part
+    os.close(terminal)
+    return data.decode()
 
 
 def _text(stream: IO[bytes]) -> str:

@@ -53,13 +53,13 @@ def other(request: pytest.FixtureRequest) -> str:
 def full(sqlite: Command) -> Command:
     """A paused store that has something of everything: live and retired batches, outcomes, jobs, ceilings, pauses."""
     with open_queue("merges", sqlite.url, lifecycle=FLOW, by="setup") as queue:
-        for number in range(30):
-            queue.create(f"batch-{number}", requests=[f"pr-{number}", "shared"], attributes={"n": 10**30, "x": 1.5})
         for number in range(10):
+            queue.create(f"batch-{number}", requests=[f"pr-{number}", "shared"], attributes={"n": 10**30, "x": 1.5})
+        for number in range(4):
             queue.advance(f"batch-{number}", "testing", source="queued")
         queue.advance("batch-0", "failed", source="testing", why="red")
         queue.retire("batch-0")
-        for number in range(20):
+        for number in range(12):
             queue.add(f"job-{number}", {"n": number}, group=f"g{number % 3}" if number % 4 else None, max_attempts=2)
         queue.add("later", delay="1h")
         claim = queue.claim(3)
@@ -128,7 +128,7 @@ def test_a_second_time_changes_nothing(full: Command, valkey: str) -> None:
 def test_a_dry_run_writes_nothing(full: Command, other: str) -> None:
     """A dry run says what there is to copy, and writes nothing."""
     said = full("storage", "copy", full.url, other, "--dry-run", "--json")
-    assert (said.code, said.json["queues"][0]["jobs"]) == (0, 21)
+    assert (said.code, said.json["queues"][0]["jobs"]) == (0, 13)
     with open_storage(other, queue="merges") as store:
         assert store.list_queues() == []
 
@@ -138,7 +138,7 @@ def test_a_dry_run_makes_no_store(full: Command, moto_server: DynamoEndpoint) ->
     table = f"none-{getpid()}"
     before = contents(full.url)
     [said] = full("storage", "copy", full.url, "sqlite:///new.db", "--dry-run", "--json").json["queues"]
-    assert (said["batches"], said["batches_present"], said["jobs_present"]) == (31, 0, 0)
+    assert (said["batches"], said["batches_present"], said["jobs_present"]) == (11, 0, 0)
     assert not (full.folder / "new.db").exists()
     told = full("storage", "copy", full.url, moto_server.url(table, transact="true", create="true"), "--dry-run")
     assert (told.code, "batchstate storage init" in told.err) == (3, True)

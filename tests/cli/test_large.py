@@ -74,7 +74,7 @@ def checked(command: Command) -> tuple[list[tuple[str, str]], int, float]:
 
 
 @pytest.mark.parametrize(
-    "size", [20_000, pytest.param(1_000_000, marks=[pytest.mark.large, pytest.mark.timeout(1_800)])]
+    "size", [8_000, pytest.param(1_000_000, marks=[pytest.mark.large, pytest.mark.timeout(1_800)])]
 )
 def test_a_check_takes_no_more_memory_for_many_than_for_few(tmp_path: Path, size: int) -> None:
     """Three faults among many rows are found, with hardly more memory than among few."""

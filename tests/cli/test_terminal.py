@@ -39,22 +39,15 @@ def wide(sqlite: Command) -> Command:
 )
 def test_tables_fit_a_narrow_screen_and_lose_nothing(wide: Command, words: tuple[str, ...]) -> None:
     """On a terminal of 80 columns no line of a table is longer, and long names are folded, never cut."""
-    out = shown_at_terminal(wide, *words)
+    said = wide.at_terminal(*words)
+    assert said.code == 0, said.out
+    out = re.sub(r"\x1b\[[0-9;]*m", "", said.out)
     assert all(cell_len(line) <= 80 for line in out.splitlines())
     if words[0] in ("dead", "show"):
         assert out.count("x") >= 90
     if words[0] in ("dead", "status"):
         folded = "".join(line.strip().split(" ")[0] for line in out.splitlines())
         assert LONG in folded
-
-
-def shown_at_terminal(on: Command, *words: str) -> str:
-    """Run the command at a terminal of 80 columns and answer what it showed, without the colours."""
-    running = at_terminal(on, *words)
-    running.expect(pexpect.EOF)
-    running.close()
-    assert running.exitstatus == 0, running.before
-    return re.sub(r"\x1b\[[0-9;]*m", "", running.before or "")
 
 
 @pytest.mark.parametrize(
@@ -88,11 +81,9 @@ def test_what_is_piped_is_never_folded(wide: Command, words: tuple[str, ...], co
 def test_colours_are_left_out_where_the_user_says_so(wide: Command) -> None:
     """On a terminal there are colours; with NO_COLOR there are none."""
     for more, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
-        running = at_terminal(wide, "status", **more)
-        running.expect(pexpect.EOF)
-        running.close()
-        assert running.exitstatus == 0
-        assert ("\x1b[31m" in (running.before or "")) is coloured
+        said = wide.at_terminal("status", **more)
+        assert said.code == 0, said.out
+        assert ("\x1b[31m" in said.out) is coloured
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(wide: Command) -> None:

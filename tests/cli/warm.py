@@ -1,7 +1,7 @@
-"""Processes that start warm: the libraries that the command stands on take most of its start, so they load once.
+"""Processes that start warm: what the command consists of and stands on takes most of its start, so it loads once.
 
-A child is forked for each command. The command's own modules are imported in it, under its environment, and it ends as
-any other process does. Cold starts are tried wherever a test starts a process itself: at a terminal, or to signal it.
+A child is forked for each command, which runs its entry point and ends as any other process does. What has read the
+environment when it was loaded is made anew in it. Cold starts are tried wherever a test starts a process itself.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import signal
 import socket
 import struct
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WarmStart", "serve"]
 
-LIBRARIES = (
-    *("pydantic_settings", "typer", "rich.live", "rich.markdown", "rich.progress", "rich.table"),
-    *("batchstate_sqlite", "batchstate_redis", "batchstate_dynamodb"),
-)
+PARTS = ("batchstate.cli.app", "batchstate_sqlite", "batchstate_redis", "batchstate_dynamodb", "rich.markdown")
 STREAMS = 3
 LENGTH = struct.Struct("!I")
 PROGRAM = "from tests.cli.warm import serve; serve()"
@@ -72,7 +70,7 @@ class WarmStart:
 
 def serve() -> None:
     """Fork a child for each request; in the child, become the command."""
-    for name in LIBRARIES:
+    for name in PARTS:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # what all children share is neither looked through nor copied by them
@@ -103,8 +101,11 @@ def _become(words: list[str], environment: dict[str, str], folder: str, streams:
     os.chdir(folder)
     sys.argv[:] = ["batchstate", *words]
 
-    from batchstate.cli import main  # noqa: PLC0415 - as the entry point loads it, under the command's environment
+    from batchstate.cli import main, output  # noqa: PLC0415 - whoever starts a child does not need them
 
+    fresh = runpy.run_path(output.__file__)
+    for name in ("out", "errors"):  # they know the environment and the terminal
+        vars(getattr(output, name)).update(vars(fresh[name]))
     main()
 
 
