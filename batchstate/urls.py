@@ -157,4 +157,4 @@ def read_options(url: StorageURL, model: type[Options]) -> Options:
         option = ".".join(str(part) for part in first["loc"])
         known = ", ".join(sorted(field.alias or name for name, field in model.model_fields.items())) or "none"
         msg = f"{url.scheme}:// option {option!r}: {first['msg']}; the options are: {known}"
-        raise InvalidValueError(msg) from error
+        raise InvalidValueError(msg) from None  # pydantic's own error shows the value, which may be a secret

@@ -63,7 +63,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="BATCHSTATE_", toml_file=FILE, extra="ignore", env_ignore_empty=True, hide_input_in_errors=True
+        env_prefix="BATCHSTATE_", toml_file=FILE, extra="forbid", env_ignore_empty=True, hide_input_in_errors=True
     )
 
     url: str | None = None
@@ -159,14 +159,24 @@ def target(url: str | None, queue: str | None = None, lifecycle: str | None = No
     given = {name: value for name, value in (("url", url), ("queue", queue), ("lifecycle", lifecycle)) if value}
     try:
         settings = Settings(**given)
-    except (ValidationError, ValueError) as error:
-        msg = f"{FILE} or a BATCHSTATE_… variable cannot be read: {error}"
+    except ValidationError as error:
+        raise InvalidValueError(_what_is_wrong(error)) from error
+    except ValueError as error:
+        msg = f"{FILE} cannot be read: {error}"
         raise InvalidValueError(msg) from error
     if settings.url is None:
         msg = f"which store? give --url sqlite:///batches.db, set BATCHSTATE_URL, or write url = … into {FILE}"
         raise InvalidValueError(msg)
     chosen = lifecycle_of(settings.lifecycle) if settings.lifecycle else None
     return Target(settings.url, settings.queue, chosen, creates)
+
+
+def _what_is_wrong(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{FILE} has {name!r}, which is not known; there are url, queue and lifecycle"
+    return f"{FILE} or a BATCHSTATE_… variable is wrong: {name}: {first['msg']}"
 
 
 def lifecycle_of(text: str) -> Lifecycle:

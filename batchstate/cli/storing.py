@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
+from attrs import evolve
 
 from batchstate import InvalidValueError, open_storage
 from batchstate.cli.copying import copy
 from batchstate.cli.output import complain, out, print_json, say
 from batchstate.cli.settings import JsonOption, UrlOption, target
+from batchstate.cli.summary import summarise
 from batchstate.provisioning import Described, Provisioned, adapter_of
 from batchstate.urls import StorageURL
 
@@ -61,13 +63,20 @@ def init(
 
 
 def info(url: UrlOption = None, json: JsonOption = False) -> None:
-    """Say what is there: versions, sizes, queues, and settings that endanger data.
+    """Say what is there: versions, counts, sizes, and settings that endanger data.
 
     Example: batchstate storage info --url redis://localhost:6379/0
     """
     chosen = target(url)
+    summaries = summarise(evolve(chosen, name=None))
+    jobs = [summary.jobs for summary in summaries if summary.jobs is not None]
     with chosen.store(PROBE) as store:
-        facts = {"store": str(StorageURL.parse(chosen.url)), "queues": str(len(store.list_queues()))}
+        facts = {
+            "store": str(StorageURL.parse(chosen.url)),
+            "queues": f"{len(summaries):,}",
+            "batches": f"{sum(sum(summary.states.values()) for summary in summaries):,} filed",
+            "jobs": f"{sum(one.waiting + one.active + one.scheduled + one.dead for one in jobs):,}",
+        }
         warnings: list[str] = []
         if isinstance(store, Described):
             more, warnings = store.describe()

@@ -291,9 +291,15 @@ def test_settings_come_from_a_file_too(merges: Command) -> None:
     assert len(merges("list", "queued", "--json", BATCHSTATE_URL="").json) == 3
     said = merges("list", "--queue", "other", "--json")
     assert said.json == []
-    (merges.folder / "batchstate.toml").write_text("url = [", encoding="utf-8")
-    said = merges("queues")
-    assert (said.code, "batchstate.toml" in said.err, "Traceback" in said.err) == (1, True, False)
+    for text, told in (
+        ("url = [", "batchstate.toml cannot be read: "),
+        ('urll = "x"', "batchstate.toml has 'urll', which is not known; there are url, queue and lifecycle"),
+        ('url = ["redis://u:hunter2@h"]', "url: Input should be a valid string"),
+    ):
+        (merges.folder / "batchstate.toml").write_text(text, encoding="utf-8")
+        said = merges("--debug", "queues", BATCHSTATE_URL="")
+        assert (said.code, told in said.err, "hunter2" in said.err) == (1, True, False), said.err
+        assert len(merges("queues", BATCHSTATE_URL="").err.splitlines()) == 1
 
 
 def test_errors_are_told_without_a_traceback_and_without_secrets(sqlite: Command) -> None:
@@ -304,6 +310,8 @@ def test_errors_are_told_without_a_traceback_and_without_secrets(sqlite: Command
     assert said.code == 3
     assert "hunter2" not in said.err + said.out
     assert "Traceback" not in said.err
+    said = sqlite("--debug", "status", "--url", "redis://user:hunter2@127.0.0.1:1/0?patience=0.1&x=hunter2")
+    assert ("Traceback" in said.err, "hunter2" in said.err) == (True, False)
     assert "Traceback" in sqlite("--debug", "status", "--url", "nonsense").err
 
 
@@ -371,7 +379,12 @@ def test_storage_init_and_info(anywhere: Command) -> None:
     assert anywhere("storage", "init", anywhere.url).code == 0
     said = anywhere("storage", "info", "--json")
     assert said.code == 0, said.err
-    assert said.json["facts"]["queues"] == "0"
+    assert [said.json["facts"][name] for name in ("queues", "batches", "jobs")] == ["0", "0 filed", "0"]
+    with open_queue("q", anywhere.url, lifecycle=Lifecycle.parse(FLOW)) as queue:
+        queue.create("batch-1", requests=["r"])
+        queue.add("j")
+    facts = anywhere("storage", "info", "--json").json["facts"]
+    assert [facts[name] for name in ("queues", "batches", "jobs")] == ["1", "1 filed", "1"]
 
 
 def test_check_fixes_what_is_safe(merges: Command) -> None:
