@@ -70,10 +70,13 @@ class Part:
     def attempt(self, job: Job) -> Iterator[Job]:
         """Work on one job: leaving means `Done`, raising an `Exception` means `Retry` with its text, and is swallowed.
 
-        A verdict recorded inside stands. Interrupts go on, and leave the job without a verdict.
+        A verdict recorded inside stands. Interrupts and `HandlerContractError` go on, and leave the job without a
+        verdict.
         """
         try:
             yield job
+        except HandlerContractError:
+            raise
         except Exception as error:  # whatever the handler raises is its verdict
             log.debug("job %s failed", job.id, exc_info=True)
             if job.id not in self.verdicts:

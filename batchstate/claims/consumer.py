@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from batchstate.claims.claiming import new_claim_id, plan_claim, send_claim
-from batchstate.claims.handlers import bisect_batch, run_batch, run_each
+from batchstate.claims.handlers import bisect_batch, check_handler, run_batch, run_each
 from batchstate.claims.settling import text_of
 from batchstate.claims.shaper import Shape, Window
 from batchstate.claims.upkeep import purge_ended, sweep
@@ -61,7 +61,8 @@ class BatchConsumer:
             interrupt ends the work.
 
     Raises:
-        InvalidValueError: neither or both handlers are given, or a knob makes no sense.
+        InvalidValueError: neither or both handlers are given, or a coroutine or generator function, or a knob makes
+            no sense.
     """
 
     def __init__(  # noqa: PLR0913 - each is a knob of the loop, and has a default
@@ -82,6 +83,7 @@ class BatchConsumer:
         if (each is None) == (batch is None):
             msg = "give either each= (a function of a job) or batch= (a function of a claim's jobs)"
             raise InvalidValueError(msg)
+        check_handler(each if each is not None else batch)
         if bisect and batch is None:
             msg = "bisect=True is for batch handlers; a function of a job is charged job by job anyway"
             raise InvalidValueError(msg)

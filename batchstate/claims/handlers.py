@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Mapping
+from inspect import isasyncgen, isasyncgenfunction, isawaitable, iscoroutinefunction, isgenerator, isgeneratorfunction
 from math import ceil, log2
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,9 +25,19 @@ if TYPE_CHECKING:
     BatchHandler: TypeAlias = Callable[[Part], Mapping[str, Verdict] | None]
     JobHandler: TypeAlias = Callable[[Job], Verdict | object]
 
-__all__ = ["bisect_batch", "read_answer", "run_batch", "run_each"]
+__all__ = ["bisect_batch", "check_handler", "read_answer", "run_batch", "run_each"]
 
 log = logging.getLogger("batchstate")
+
+_LAZY = (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)
+
+
+def check_handler(handler: object) -> None:
+    """Raise `InvalidValueError` for a coroutine or generator function: calling it does none of its work."""
+    called = getattr(handler, "__call__", None)  # noqa: B004 - of an object that is called as a function
+    if any(is_lazy(one) for one in (handler, called) for is_lazy in _LAZY):
+        msg = "a handler is only called: wrap a coroutine function, as in lambda job: asyncio.run(send(job))"
+        raise InvalidValueError(msg)
 
 
 def run_each(claim: Claim, handler: JobHandler) -> None:
@@ -34,12 +45,18 @@ def run_each(claim: Claim, handler: JobHandler) -> None:
 
     Returning is `Done`, raising an `Exception` is `Retry` with its text; a verdict that is returned stands. Jobs
     known to be lost are not begun.
+
+    Raises:
+        HandlerContractError: it answered a coroutine or a generator, so that nothing was done.
     """
     for job in claim:
         if job.id in claim.lost:
             continue
         with claim.attempt(job):
             answer = handler(job)
+            if isawaitable(answer) or isgenerator(answer) or isasyncgen(answer):
+                msg = f"the handler answered a {type(answer).__name__}, which nobody runs: nothing was done"
+                raise HandlerContractError(msg)
             if isinstance(answer, Done | Retry | Delay | Dead):
                 claim.record(job, answer)
 

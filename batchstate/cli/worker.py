@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from batchstate import BatchStateError, InvalidValueError, StorageUnavailableError
+from batchstate.claims.handlers import check_handler
 from batchstate.cli.output import complain
 from batchstate.cli.tally import ENDS
 
@@ -56,7 +57,7 @@ def load_handler(name: str) -> Callable[..., Any]:
     """Import the function `module:function`, from the current folder too.
 
     Raises:
-        InvalidValueError: there is no such function, or its module cannot be imported.
+        InvalidValueError: there is no such function, or its module cannot be imported, or it is a coroutine function.
     """
     module_name, _, function_name = name.partition(":")
     if not module_name or not function_name:
@@ -72,6 +73,7 @@ def load_handler(name: str) -> Callable[..., Any]:
     if not callable(function):
         msg = f"module {module_name!r} has no function {function_name!r}"
         raise InvalidValueError(msg)
+    check_handler(function)
     found: Callable[..., Any] = function
     return found
 

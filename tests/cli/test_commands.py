@@ -260,10 +260,12 @@ def test_working_finds_the_culprit_of_a_batch(sqlite: Command) -> None:
 def test_working_refuses_a_handler_that_is_none(sqlite: Command) -> None:
     """A handler that does not exist or cannot be imported is told in a line, before anything starts."""
     (sqlite.folder / "broken.py").write_text("import nosuchthing\n", encoding="utf-8")
+    (sqlite.folder / "later.py").write_text("async def f(job): ...\n", encoding="utf-8")
     (sqlite.folder / "wrong.py").write_text("def f(job):\n    return ]\n", encoding="utf-8")
     for name, told in (
         ("broken:f", f"No module named 'nosuchthing' ({sqlite.folder / 'broken.py'}, line 1)"),
         ("wrong:f", "SyntaxError"),
+        ("later:f", "asyncio.run"),
         ("app", "module:function"),
         ("nowhere:f", "no module 'nowhere'"),
         ("json:nothing", "no function"),

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from batchstate.errors import HandlerContractError
+from batchstate.errors import HandlerContractError, InvalidValueError
 from batchstate.jobs import Dead, Delay, Done, Job, Retry, Settlement, Verdict
 from batchstate.testing.contract.jobs.base import JobTests, added, job, place_of, places, taken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from batchstate.claims.claim import Claim, Part
     from batchstate.claims.handlers import BatchHandler, JobHandler
@@ -109,6 +109,31 @@ class Handling(JobTests):
             q.consumer(batch=handle).run(burst=True)
         assert places(q) == {"waiting": ["a", "c"]}
         assert [one.attempts for one in q.jobs("waiting")] == [0, 0]
+
+    def test_an_answer_that_is_to_be_awaited(self, q: BatchQueue) -> None:
+        """What does nothing when it is called is refused; where it is answered all the same, no job counts as done."""
+        added(q, "ab")
+
+        async def handle(_: object) -> None: ...
+
+        def yields(_: object) -> Iterator[None]:
+            yield
+
+        for lazy in (handle, yields):
+            with pytest.raises(InvalidValueError, match=r"asyncio\.run"):
+                q.consumer(each=lazy)
+        with pytest.raises(HandlerContractError, match="generator"):
+            q.consumer(each=lambda _: yields(None)).run(burst=True)
+        coroutines = []
+
+        def hidden(job: Job) -> object:
+            coroutines.append(handle(job))
+            return coroutines[0]
+
+        with pytest.raises(HandlerContractError, match="coroutine"):
+            q.consumer(each=hidden).run(burst=True)
+        coroutines[0].close()
+        assert places(q) == {"waiting": ["a", "b"]}
 
     def test_nothing_answered_where_all_was_said(self, q: BatchQueue) -> None:
         """A handler that recorded a verdict for every job need not answer."""
