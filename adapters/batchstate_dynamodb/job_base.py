@@ -74,12 +74,18 @@ class JobBase:
 
     def _groups(self, names: Iterable[str]) -> tuple[Settings, dict[str, Group]]:
         """Load groups, and what holds for the whole queue; a group without an item is a bare one."""
+        settings, groups, _ = self._look_up(names, ())
+        return settings, groups
+
+    def _look_up(self, names: Iterable[str], keys: Iterable[Key]) -> tuple[Settings, dict[str, Group], dict[Key, Item]]:
+        """Load groups as `_groups` does, and other items with them; those that are missing are absent."""
         distinct = list(dict.fromkeys(names))
-        found = self._requests.get_many([self._keys.settings, *map(self._keys.group, distinct)], lambda item: item)
+        wanted = [self._keys.settings, *map(self._keys.group, distinct), *keys]
+        found = self._requests.get_many(wanted, lambda item: item)
         groups = {
             name: Group.of(found[key]) if (key := self._keys.group(name)) in found else Group(name) for name in distinct
         }
-        return Settings.of(found.get(self._keys.settings)), groups
+        return Settings.of(found.get(self._keys.settings)), groups, found
 
     def _all_groups(self) -> dict[str, Group]:
         groups = [Group.of(item) for item in self._requests.query_all(self._keys.groups)]
@@ -101,13 +107,22 @@ class JobBase:
 
     def _outcomes(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Load the outcomes of jobs' associations with claims, by `(job, claim)`; missing ones are absent."""
-        keys = [Key(self._layout.attempts(job_id), claim_id) for job_id, claim_id in pairs if claim_id]
-        found = self._requests.get_many(keys, self._layout.read_association)
-        return {(one.request_id, one.batch_id): one.outcome for one in found.values()}
+        keys = self._association_keys(pairs)
+        return self._outcomes_among(self._requests.get_many(keys, lambda item: item), keys)
+
+    def _association_keys(self, pairs: Iterable[tuple[str, str]]) -> list[Key]:
+        return [Key(self._layout.attempts(job_id), claim_id) for job_id, claim_id in pairs if claim_id]
+
+    def _outcomes_among(self, found: dict[Key, Item], keys: Iterable[Key]) -> dict[tuple[str, str], str]:
+        """Answer the outcomes of those associations that were found."""
+        read = [self._layout.read_association(found[key]) for key in keys if key in found]
+        return {(one.request_id, one.batch_id): one.outcome for one in read}
 
     def _batch(self, batch_id: str) -> Batch | None:
         """Load a batch; `None` where there is none that can be read."""
-        item = self._requests.get(self._layout.row(batch_id))
+        return self._read_batch(self._requests.get(self._layout.row(batch_id)))
+
+    def _read_batch(self, item: Item | None) -> Batch | None:
         found = None if item is None else self._layout.read_row(item)
         return found if isinstance(found, Batch) else None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from batchstate.errors import BatchStateError, ClaimLostError
 from batchstate.job_calls import Claimed, Extended
@@ -13,7 +14,7 @@ from batchstate.marks import new_mark
 from batchstate_dynamodb.errors import ConditionFailedError
 from batchstate_dynamodb.expressions import insert_association, insert_row, put_record
 from batchstate_dynamodb.job_base import JobBase
-from batchstate_dynamodb.job_layout import ClaimItem, Settings, instant, read_state
+from batchstate_dynamodb.job_layout import ClaimItem, instant, read_state
 from batchstate_dynamodb.job_step import Step
 from batchstate_dynamodb.layout import Key, encode_batches, item_key, number, text
 
@@ -33,8 +34,14 @@ _APART: Final = 3
 """What a claim writes besides groups and jobs: its item, its batch's row, and that one's record."""
 
 _JOINING: Final = 90
+_AHEAD: Final = 8
+"""How far from the head of the ring a claim goes whose group another served meanwhile."""
+
 _LARGEST: Final = 300_000
 """How many bytes the errors of a claim's jobs take at most, so that its item never grows too large."""
+
+_Turn: TypeAlias = tuple[int, str]
+"""A group's turn in the ring, and its name."""
 
 _GONE: Final = (None, "", "swept", "removed")
 
@@ -45,7 +52,8 @@ class DynamoDBClaims(JobBase):
     max_claim = 94
 
     def claim_jobs(self, claiming: Claiming) -> Claimed | None:
-        return self._decide(lambda: self._claim(claiming))[0]
+        lost_at: list[_Turn] = []
+        return self._decide(lambda: self._claim(claiming, lost_at))[0]
 
     def get_claims(self, ids: Iterable[str]) -> dict[str, Claimed]:
         keys = {self._keys.claim(claim_id): claim_id for claim_id in ids if claim_id}
@@ -128,26 +136,28 @@ class DynamoDBClaims(JobBase):
     def _held_job(self, claim: ClaimItem, row: JobRow) -> Job:
         return decode_job(row, self._queue, claim_expires_at=claim.expires_at)
 
-    def _claim(self, claiming: Claiming) -> tuple[Claimed | None] | None:
+    def _claim(self, claiming: Claiming, lost_at: list[_Turn]) -> tuple[Claimed | None] | None:
+        """Make a claim; `lost_at` is where others got ahead of it in the ring so far."""
         row, item = self._layout.row(claiming.id), self._keys.claim(claiming.id)
-        known = self._requests.get_many([row, item, self._keys.settings], lambda found: found)
+        named = [] if claiming.group is None else [claiming.group]
+        settings, groups, known = self._look_up(named, [row, item])
         if row in known or item in known:
             found = self.get_claims([claiming.id]).get(claiming.id)
             if found is None:
                 raise ClaimLostError(f"claim {claiming.id!r} holds nothing any more; claim again, with a new ID")
             return (found,)
-        settings = Settings.of(known.get(self._keys.settings))
         if settings.paused is not None:
             return (None,)
         now = self.clock()
-        if claiming.group is not None:
-            settings, groups = self._groups([claiming.group])
-            return self._make(claiming, Step(self, now, settings, groups), [claiming.group])
+        if named:
+            return self._make(claiming, Step(self, now, settings, groups), named)
         groups = self._all_groups()
         looking = Step(self, now, settings, groups)
         if self._look(looking):
-            return self._claim(claiming) if looking.commit() else None
+            return self._claim(claiming, lost_at) if looking.commit() else None
         ring = sorted((group.turn, name) for name, group in groups.items() if group.turn is not None)
+        if not claiming.across_groups:
+            ring = _gone_round(ring, lost_at)
         return self._make(claiming, Step(self, now, settings, groups), [name for _, name in ring])
 
     def _look(self, step: Step) -> bool:
@@ -176,9 +186,6 @@ class DynamoDBClaims(JobBase):
         rows = self._take(step, claiming, ring)
         if not rows:
             return (None,)
-        guards = self._guards([row.id for row in rows])
-        if len(guards) < len(rows):
-            return None
         batch = batch_of_claim(self._queue, claiming, [row.id for row in rows], step.now)
         batch_row = encode_batches([batch], self._queue)[0]
         if isinstance(batch_row, BatchStateError):
@@ -199,8 +206,10 @@ class DynamoDBClaims(JobBase):
             self._requests.side_by_side(lambda one: self._requests.attempt("put_item", **one), associations)
         if not step.commit():
             return None
-        jobs = [self._held_job(claim, row._replace(payload=guards[row.id].payload)) for row in rows]
-        return (Claimed(batch, tuple(jobs), claim.expires_at),)
+        # The payloads are read last: the longer the step, the likelier others get ahead of it. What was removed by
+        # force meanwhile has none.
+        jobs = tuple(self._held_job(claim, row) for row in self._with_payload(rows))
+        return (Claimed(batch, jobs, claim.expires_at) if jobs else None,)
 
     def _take(self, step: Step, claiming: Claiming, ring: Sequence[str]) -> list[JobRow]:
         """Take jobs out of their lines, by turn or from the group that is named."""
@@ -255,3 +264,16 @@ class DynamoDBClaims(JobBase):
         listed = list(rows)
         guards = self._guards([row.id for row in listed])
         return [row._replace(payload=guards[row.id].payload) for row in listed if row.id in guards]
+
+
+def _gone_round(ring: list[_Turn], lost_at: list[_Turn]) -> list[_Turn]:
+    """Answer the ring for one more try, from another group on, and note where it begins.
+
+    Who lost a race for a group that was served would meet all the other losers at the next one, and at the next. Only
+    where the group's turn is still to come, and it was written for another reason, it is tried again.
+    """
+    first = 0
+    if lost_at and ring and ring[0] not in lost_at:
+        first = random.randrange(min(len(ring), _AHEAD))  # noqa: S311 - no secret
+    lost_at += ring[first : first + 1]
+    return ring[first:] + ring[:first]

@@ -46,11 +46,9 @@ class DynamoDBSettling(JobBase):
         self, claim_id: str, settlings: Sequence[Settling], keep_done: int, by: str, why: str
     ) -> tuple[list[SettledAs], bool] | None:
         """Settle as many of these as one transaction takes; answer their outcomes, and whether the claim has ended."""
-        # The claim is read first: what it does not hold has an outcome by the time the associations are read.
-        claim = self._claim_item(claim_id)
-        held = {} if claim is None else claim.held
         pairs = [(one.id, claim_id) for one in settlings]
-        known = self._outcomes(pairs)
+        claim, known = self._claim_and_outcomes(claim_id, pairs)
+        held = {} if claim is None else claim.held
         late = [one.id for one in settlings if one.id not in held and known.get((one.id, claim_id)) == "swept"]
         guards = self._guards(late) if late else {}
         mine = [held[one.id].group for one in settlings if one.id in held]
@@ -58,8 +56,12 @@ class DynamoDBSettling(JobBase):
         if not names:
             judged_alone = [judge_settling(known.get((one.id, claim_id)), None, claim_id, one) for one in settlings]
             return [judged or "lost" for judged in judged_alone], claim is None
-        settings, groups = self._groups(names)
+        ends = claim is not None and held.keys() <= {one.id for one in settlings}
+        row = self._layout.row(claim_id)
+        settings, groups, found = self._look_up(names, [row] if ends else [])
         step = Step(self, self.clock(), settings, groups)
+        if ends:
+            step.know(claim_id, self._read_batch(found.get(row)))
         waiting = {job_id: row for job_id, (row, _) in self._locate_waiting(guards).items()}
         outcomes: list[SettledAs] = []
         for one in settlings:
@@ -67,12 +69,12 @@ class DynamoDBSettling(JobBase):
                 break
             remembered = known.get((one.id, claim_id))
             now_held = step.claim(claim).held if claim is not None else {}
-            row = now_held.get(one.id) or waiting.get(one.id)
-            if row is None and remembered == "swept" and self._may_wait(guards.get(one.id)):
+            job = now_held.get(one.id) or waiting.get(one.id)
+            if job is None and remembered == "swept" and self._may_wait(guards.get(one.id)):
                 return None
-            judged = judge_settling(remembered, row, claim_id, one)
-            if judged is None and row is not None:
-                judged = self._settle_one(step, claim, row, one, keep_done)
+            judged = judge_settling(remembered, job, claim_id, one)
+            if judged is None and job is not None:
+                judged = self._settle_one(step, claim, job, one, keep_done)
                 if remembered is not None:
                     step.remember(one.id, claim_id, remembered, judged)
                     known[one.id, claim_id] = judged
@@ -81,6 +83,21 @@ class DynamoDBSettling(JobBase):
         if not step.commit(by=by, why=why):
             return None
         return outcomes, claim is None or claim_id in step.ended
+
+    def _claim_and_outcomes(
+        self, claim_id: str, pairs: Sequence[tuple[str, str]]
+    ) -> tuple[ClaimItem | None, dict[tuple[str, str], str]]:
+        """Load a claim and the outcomes of these of its jobs, in one request if it holds them all.
+
+        What it does not hold was given an outcome by the step that took it out of the claim, which may have been
+        written between the reading of the association and of the claim. So these are read again.
+        """
+        key, keys = self._keys.claim(claim_id), self._association_keys(pairs)
+        found = self._requests.get_many([key, *keys] if claim_id else [], lambda item: item)
+        claim = ClaimItem.of(found[key]) if key in found else None
+        known = self._outcomes_among(found, keys)
+        left = [pair for pair in pairs if claim is None or pair[0] not in claim.held]
+        return claim, known | (self._outcomes(left) if left else {})
 
     def _settle_one(
         self, step: Step, claim: ClaimItem | None, row: JobRow, settling: Settling, keep_done: int
@@ -157,8 +174,9 @@ class DynamoDBSettling(JobBase):
         }
         if not rows:
             return len(todo), [], []
-        known = self._outcomes((job_id, claim_id) for claim_id, job_id in rows)
-        settings, groups = self._groups(row.group for row in rows.values())
+        keys = self._association_keys((job_id, claim_id) for claim_id, job_id in rows)
+        settings, groups, there = self._look_up([row.group for row in rows.values()], keys)
+        known = self._outcomes_among(there, keys)
         step = Step(self, self.clock(), settings, groups)
         swept: list[JobRow] = []
         looked = 0

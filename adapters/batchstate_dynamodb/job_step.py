@@ -20,6 +20,7 @@ from batchstate_dynamodb.layout import Item, Key, encode_batches, item_key, numb
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from batchstate.entities import Batch
     from batchstate.job_wire import JobRow
     from batchstate_dynamodb.job_base import JobBase
 
@@ -56,6 +57,7 @@ class Step:
         self._places: dict[Key, Item | None] = {}
         self._claims: dict[str, tuple[ClaimItem, dict[str, JobRow]]] = {}
         self._others: list[Action] = []
+        self._batches: dict[str, Batch | None] = {}
         self._ends = _ENDING_WRITES + len(base._shards.counts)
 
     @property
@@ -66,6 +68,10 @@ class Step:
     def write(self, action: Action) -> None:
         """Write something else in the same transaction."""
         self._others.append(action)
+
+    def know(self, batch_id: str, batch: Batch | None) -> None:
+        """Take a batch as it was found, for the end of its claim; what is not known is loaded."""
+        self._batches[batch_id] = batch
 
     def concern(self, name: str, *, tail: bool = False, last: bool = False) -> None:
         """Let a group join the ring's tail, or leave it, by what is then the case; groups join in the order they came.
@@ -248,7 +254,7 @@ class Step:
 
     def _end_batch(self, claim: ClaimItem, *, swept: bool, by: str, why: str) -> Iterable[Action]:
         base = self._base
-        batch = base._batch(claim.id)
+        batch = self._batches[claim.id] if claim.id in self._batches else base._batch(claim.id)
         swap = ending_swap(batch, claim.ending, swept=swept, now=self.now, by=by, why=why) if batch else None
         if swap is None:
             return

@@ -129,8 +129,9 @@ class DynamoDBJobs(DynamoDBJobListing, DynamoDBSettling, DynamoDBHolds):
         return [next(answers) if refusal is None else refusal for refusal in refused]
 
     def _add(self, jobs: Sequence[_New]) -> list[Added] | None:
-        guards = self._guards(job.id for job in jobs)
-        settings, groups = self._groups(job.group for job in jobs)
+        keys = {self._keys.guard(job.id): job.id for job in jobs}
+        settings, groups, found = self._look_up([job.group for job in jobs], keys)
+        guards = {job_id: Guard.of(found[key]) for key, job_id in keys.items() if key in found}
         step = Step(self, self.clock(), settings, groups)
         answers: list[Added] = []
         for job in jobs:

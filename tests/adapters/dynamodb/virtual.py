@@ -1,4 +1,4 @@
-"""Workers side by side in a time of their own: what takes seconds there takes none here, and goes the same each time."""
+"""Workers side by side in a time of their own: what takes seconds there takes none here, and goes alike each time."""
 
 from __future__ import annotations
 
