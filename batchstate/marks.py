@@ -7,7 +7,7 @@ apart from a lost race.
 
 from __future__ import annotations
 
-import secrets
+import os
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ REMEMBERED = 8
 
 
 def _random_mark() -> str:
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 _source: ContextVar[Callable[[], str]] = ContextVar("batchstate_marks", default=_random_mark)

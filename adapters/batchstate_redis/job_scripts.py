@@ -19,7 +19,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from batchstate.errors import StorageUnavailableError, UnsupportedFormatError
-from batchstate_redis.scripts import Call, Script
+from batchstate_redis.scripts import Script
 
 if TYPE_CHECKING:
     from batchstate.times import Clock
@@ -77,7 +77,7 @@ class JobRunner:
 
     def __init__(self, runner: Runner, keys: Keys, clock: Clock | None) -> None:
         self._runner = runner
-        self._keys = keys
+        self._keys = (keys.jobs, keys.absent)
         self._clock = clock
 
     def __call__(self, name: str, *arguments: bytes | str | int) -> Any:  # noqa: ANN401 - as the script's head says
@@ -87,13 +87,12 @@ class JobRunner:
             StorageUnavailableError: the server cannot be reached or did not do it in time.
             UnsupportedFormatError: a newer program stores jobs in this queue.
         """
-        call = Call(self._keys.jobs, self._keys.absent)
         now = b"" if self._clock is None else self._clock()
-        call.arguments = [now, *[one.encode() if isinstance(one, str) else one for one in arguments]]
+        told = [now, *[one.encode() if isinstance(one, str) else one for one in arguments]]
         try:
-            return self._runner.run(job_script(name), call)
+            return self._runner.run_on(job_script(name), self._keys, told)
         except StorageUnavailableError as error:
-            told = str(error.__cause__)
-            if _FORMAT in told:
-                raise UnsupportedFormatError(told.partition(_FORMAT)[2] + ": upgrade batchstate") from error
+            cause = str(error.__cause__)
+            if _FORMAT in cause:
+                raise UnsupportedFormatError(cause.partition(_FORMAT)[2] + ": upgrade batchstate") from error
             raise

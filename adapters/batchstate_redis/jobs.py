@@ -42,9 +42,6 @@ MAX_CLAIM: Final = 500
 MAX_ACROSS: Final = 100
 """How many jobs a claim across groups takes at most, since each may be of another group."""
 
-LOOKED_AT: Final = 250
-"""How many due jobs of a group one claim looks at: some 1 ms."""
-
 SETTLED_AT_ONCE: Final = 250
 SWEPT_AT_ONCE: Final = 250
 CHANGED_AT_ONCE: Final = 250
@@ -119,7 +116,6 @@ class RedisJobs(RedisJobListing):
             attributes,
             *first_move(claiming.state, claiming.by),
             "\t".join([ending.settled, ending.abandoned, *ending.terminal]),
-            LOOKED_AT,
         ]
         answer = self._jobs("claim_jobs", *arguments)
         while answer == 1:  # so many groups fell due at once that another step goes on with them

@@ -15,7 +15,7 @@ from redis.client import NEVER_DECODE
 from batchstate_redis.faults import CLIENT_ERRORS, code_of, explained, is_passing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from redis import Redis
     from redis.cluster import RedisCluster
@@ -109,11 +109,14 @@ class Runner:
             StorageUnavailableError: the server cannot be reached or did not do it in time.
             CorruptRowError: one of the keys holds what nobody of ours wrote.
         """
-        count = len(call.keys)
+        return self.run_on(program, call.keys, call.arguments)
+
+    def run_on(self, program: Script, keys: Sequence[bytes], arguments: Sequence[bytes | int]) -> Any:  # noqa: ANN401 - as above
+        """As `run`, for keys that are known beforehand."""
         try:
-            return self.execute("EVALSHA", program.sha, count, *call.keys, *call.arguments)
+            return self.execute("EVALSHA", program.sha, len(keys), *keys, *arguments)
         except exceptions.NoScriptError:
-            return self.execute("EVAL", program.text, count, *call.keys, *call.arguments)
+            return self.execute("EVAL", program.text, len(keys), *keys, *arguments)
 
     def execute(self, *command: bytes | str | int) -> Any:  # noqa: ANN401 - as above
         """Run one command; answers and errors as for `run`, but for `NoScriptError`, which is raised as it is."""

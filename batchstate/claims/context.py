@@ -22,6 +22,9 @@ class JobStore(Storage, JobStorage, Protocol):
     """A storage that keeps jobs as well as batches."""
 
 
+_BUILT_IN = Ending()
+
+
 def has_jobs(store: Storage) -> TypeGuard[JobStore]:
     """Answer whether this storage keeps jobs."""
     return isinstance(store, JobStorage)
@@ -62,7 +65,7 @@ class JobContext:
             InvalidLifecycleError: the claim is to walk the user's lifecycle, which does not say where it ends.
         """
         if state is None:
-            return Ending()
+            return _BUILT_IN
         self.lifecycle.check_state(state)
         if self.lifecycle.settled is None or self.lifecycle.abandoned is None:
             msg = (

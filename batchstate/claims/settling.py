@@ -62,8 +62,8 @@ def partition(asked: Sequence[str], answer: Settled) -> Settlement:
 
 def in_claim_order(jobs: Iterable[Job], verdicts: Mapping[str, object]) -> list[str]:
     """Answer the IDs that `verdicts` names: those of `jobs` in their order, then the others as given."""
-    ours = dict.fromkeys(job.id for job in jobs if job.id in verdicts)
-    return [*ours, *(job_id for job_id in verdicts if job_id not in ours)]
+    ours = dict.fromkeys([job.id for job in jobs if job.id in verdicts])
+    return [*ours, *[job_id for job_id in verdicts if job_id not in ours]]
 
 
 def text_of(error: BaseException) -> str:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import json
 import secrets
 from typing import TYPE_CHECKING, Any
-
-from uuid6 import uuid7
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -92,7 +91,7 @@ class RedisJobFloor:
 
     def work(self, together: int) -> None:
         """Claim so many, decode their payloads, and acknowledge them."""
-        claim_id = str(uuid7()) if self._is_named else ""
+        claim_id = str(uuid4()) if self._is_named else ""
         row = f"1\t1\t\t{secrets.token_hex(8)}\tclaimed\t" if self._rows else ""
         found: Any = self._claim(keys=self._keys, args=[together, claim_id, row])
         _, ids, texts = found

@@ -10,8 +10,7 @@ import json
 import secrets
 import sqlite3
 from typing import TYPE_CHECKING, Any
-
-from uuid6 import uuid7
+from uuid import uuid4
 
 from batchstate_sqlite import job_statements as sql
 from batchstate_sqlite import statements
@@ -36,7 +35,7 @@ class SQLiteJobFloor:
     def claim(self, limit: int, now: int) -> tuple[str, list[str], list[Any]]:
         """Take up to `limit` jobs and make a claim of them; answer its ID, the jobs' IDs and their payloads."""
         execute, queue = self._connection.execute, self._queue
-        claim_id, mark = str(uuid7()), secrets.token_hex(8)
+        claim_id, mark = str(uuid4()), secrets.token_hex(8)
         execute("BEGIN IMMEDIATE")
         rows = execute(sql.FIRST_IN_LINE, (claim_id, queue, "", limit)).fetchall()
         ids = [row[1] for row in rows]

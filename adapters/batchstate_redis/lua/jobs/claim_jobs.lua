@@ -7,8 +7,7 @@
 --         5: "=" and the group, or "" for whose turn it is, or "*" for one job a group;
 --         6: the batch's state; 7: its mark; 8: its attributes; 9, 10: its history, before
 --            and behind the time;
---         11: how it ends, as the claim's make-up begins;
---         12: how many due jobs of a group to look at.
+--         11: how it ends, as the claim's make-up begins.
 -- answer  0: nothing can be served; 1: the groups that fell due are too many for one step, so call again;
 --         2: there is such a batch, and it holds nothing; or what was made: the time, when the lease
 --         ends, the jobs, head and payload of each; or what an earlier sending of this made: the
@@ -94,10 +93,10 @@ if #ids == 0 then
   -- What changes of a head when the job stands in line.
   local SCHEDULED = '^1\ts\t([^\t]*\t[^\t]*\t%d+\t%d+\t%d+)\t%-?%d+\t(%d+\t%-?%d+\t%d+\t.*)$'
 
-  -- Lets due jobs stand in line, in their old places.
+  -- Lets due jobs stand in line, in their old places: so many that it takes some 1 ms.
   local function promote(group)
     local key = JOBS .. 'scheduled:' .. group.name
-    local due = call('ZRANGEBYSCORE', key, '-inf', int(NOW), 'LIMIT', 0, ARGV[12])
+    local due = call('ZRANGEBYSCORE', key, '-inf', int(NOW), 'LIMIT', 0, 250)
     local ids = {}
     for n = 1, #due do
       ids[n] = due[n]:sub(17)
