@@ -70,7 +70,7 @@ class DynamoDBClaims(JobBase):
             jobs = [
                 self._held_job(item, row._replace(payload=guards[job_id].payload))
                 for job_id, row in item.held.items()
-                if job_id in guards
+                if job_id in guards and guards[job_id].done is None
             ]
             claimed[claim_id] = Claimed(batch, tuple(jobs), item.expires_at)
         return claimed
@@ -260,10 +260,11 @@ class DynamoDBClaims(JobBase):
         return sorted(rows, key=lambda row: row.order)[:limit]
 
     def _with_payload(self, rows: Iterable[JobRow]) -> list[JobRow]:
-        """Answer rows with their payloads; those that are gone meanwhile are left out."""
+        """Answer rows with their payloads; those that are gone or done meanwhile are left out."""
         listed = list(rows)
         guards = self._guards([row.id for row in listed])
-        return [row._replace(payload=guards[row.id].payload) for row in listed if row.id in guards]
+        here = {job_id: guard for job_id, guard in guards.items() if guard.done is None}
+        return [row._replace(payload=here[row.id].payload) for row in listed if row.id in here]
 
 
 def _gone_round(ring: list[_Turn], lost_at: list[_Turn]) -> list[_Turn]:
