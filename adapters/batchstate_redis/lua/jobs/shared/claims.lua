@@ -91,38 +91,37 @@ end
 local function end_batch(claim, ending, swept, by_and_why, mark)
   local key = ROOT .. 'b:' .. claim
   local row = rows[claim] or call('GET', key) or ''
-  local version, retired, old_mark, entered, state, earlier, second, attributes, moves = row:match(
-    '^1\t(%d+)\t(%-?%d*)\t([^\t]*)\t(%d+)\t%-?%d+\t([^\t\n]*)\t([^\n]*)\n([^\n]*)\n([^\n]*)\n(.*)$')
+  local version, retired, old_mark, entered, state, earlier, rest = row:match(
+    '^1\t(%d+)\t(%-?%d*)\t([^\t]*)\t(%d+)\t%-?%d+\t([^\t\n]*)\t([^\n]*)\n([^\n]*\n[^\n]*\n.*)$')
   if not version or retired ~= '' then
     return
   end
-  local states, terminal = {}, {}
-  for name in ending:gmatch('[^\t]+') do
-    states[#states + 1] = name
-    terminal[name] = #states > 2 or terminal[name]
-  end
+  local settled, abandoned, terminal = (ending .. '\t'):match('^([^\t]*)\t([^\t]*)(.*)$')
   local to = state
-  if not terminal[state] then
-    to = swept and states[2] or states[1]
+  if not terminal:find('\t' .. state .. '\t', 1, true) then
+    to = swept and abandoned or settled
   end
-  local at = tonumber(version) + 1
-  local now = int(NOW)
-  -- The last seven marks and the last twenty moves are kept.
+  local is_end = terminal:find('\t' .. to .. '\t', 1, true)
+  local at, now = int(version + 1), int(NOW)
   earlier = (earlier == '' and '' or earlier .. ' ') .. version .. ':' .. old_mark
-  earlier = earlier:match(' (' .. ('%S+ '):rep(6) .. '%S+)$') or earlier
-  local states_as_json = state:gsub('["\\]', '\\%0') .. '","' .. to:gsub('["\\]', '\\%0')
-  local move = '["' .. states_as_json .. '",' .. int(at) .. ',' .. now .. ',' .. by_and_why .. ']'
-  moves = moves:match('\n(' .. ('[^\n]*\n'):rep(18) .. '[^\n]*)$') or moves
-  moves = moves == '' and move or moves .. '\n' .. move
-  call('SET', key, table.concat({
-    '1', int(at), terminal[to] and now or '', mark, to == state and entered or int(at), now, to, earlier,
-  }, '\t') .. '\n' .. second .. '\n' .. attributes .. '\n' .. moves)
-  if terminal[to] then
+  -- The last seven marks and the last twenty moves are kept; a row has no more of either than its version says.
+  if tonumber(version) > 7 then
+    earlier = earlier:match(' (' .. ('%S+ '):rep(6) .. '%S+)$') or earlier
+  end
+  if tonumber(version) > 19 then
+    local before, moves = rest:match('^([^\n]*\n[^\n]*\n)(.*)$')
+    rest = before .. (moves:match('\n(' .. ('[^\n]*\n'):rep(18) .. '[^\n]*)$') or moves)
+  end
+  local states = state:gsub('["\\]', '\\%0') .. '","' .. to:gsub('["\\]', '\\%0')
+  local move = '["' .. states .. '",' .. at .. ',' .. now .. ',' .. by_and_why .. ']'
+  call('SET', key, '1\t' .. at .. '\t' .. (is_end and now or '') .. '\t' .. mark .. '\t' .. (to == state and entered or at)
+    .. '\t' .. now .. '\t' .. to .. '\t' .. earlier .. '\n' .. rest .. (rest:sub(-1) == '\n' and '' or '\n') .. move)
+  if is_end then
     call('ZADD', ROOT .. 'r', now, claim)
   else
-    call('ZADD', ROOT .. 's:' .. to, 'GT', int(at), claim)
+    call('ZADD', ROOT .. 's:' .. to, 'GT', at, claim)
   end
-  if terminal[to] or to ~= state then
+  if is_end or to ~= state then
     call('ZREM', ROOT .. 's:' .. state, claim) -- whose version is the row's at most
   end
 end
