@@ -160,6 +160,7 @@ class TransactingContract(StorageContract, ExplorerContract):
         return str(request.param)
 
 
+@pytest.mark.measured_elsewhere
 class TestDynamoDBOnMotoInProcess(OneWayContract):
     """The contract on moto inside this process."""
 
@@ -170,6 +171,7 @@ class TestDynamoDBOnMotoInProcess(OneWayContract):
             yield harness
 
 
+@pytest.mark.measured_elsewhere
 class TestTransactingDynamoDBOnMotoInProcess(TransactingContract):
     """The contract with transactions on moto inside this process."""
 
@@ -188,6 +190,7 @@ class JobHarness(TransactingHarness):
     steps = 150
 
 
+@pytest.mark.measured_elsewhere
 class TestDynamoDBJobsOnMotoInProcess(JobContract, JobExplorerContract):
     """The claim half's contract on moto inside this process."""
 
@@ -198,7 +201,6 @@ class TestDynamoDBJobsOnMotoInProcess(JobContract, JobExplorerContract):
             yield harness
 
 
-@pytest.mark.measured_elsewhere
 class TestDynamoDBJobsOnMoto(LateSettling, Replays):
     """A part of the same on moto over HTTP: every changing call sent twice, and settlements that come late."""
 
@@ -209,7 +211,6 @@ class TestDynamoDBJobsOnMoto(LateSettling, Replays):
             yield harness
 
 
-@pytest.mark.measured_elsewhere
 class TestDynamoDBOnMoto(OneWayContract):
     """The contract on moto over HTTP."""
 
@@ -220,7 +221,6 @@ class TestDynamoDBOnMoto(OneWayContract):
             yield harness
 
 
-@pytest.mark.measured_elsewhere
 class TestTransactingDynamoDBOnMoto(OneWayContract):
     """The contract with transactions on moto over HTTP; mixed with three steps it is tried inside this process."""
 
