@@ -112,11 +112,11 @@ def _names(requirements: list[str]) -> set[str]:
     return {line.split(";")[0].rstrip().split(">")[0].split("[")[0] for line in requirements}
 
 
-def test_base_install_needs_two_distributions(metadata: Message) -> None:
-    """Without an extra, attrs and pydantic are all that is installed besides."""
+def test_base_install_needs_three_distributions(metadata: Message) -> None:
+    """Without an extra, attrs, pydantic and uuid6 are all that is installed besides."""
     base = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
 
-    assert _names(base) == {"attrs", "pydantic"}
+    assert _names(base) == {"attrs", "pydantic", "uuid6"}
 
 
 def test_extras_are_the_documented_ones(metadata: Message) -> None:
@@ -131,7 +131,7 @@ def test_extras_are_the_documented_ones(metadata: Message) -> None:
 
 
 # What a part of the house may import besides the standard library and what stands below it.
-_BASE = {"attrs", "batchstate", "pydantic", "pydantic_core"}
+_BASE = {"attrs", "batchstate", "pydantic", "pydantic_core", "uuid6"}
 _MAY_IMPORT = {
     "batchstate": _BASE,
     "batchstate/cli": _BASE | {"pydantic_settings", "rich", "typer"},
