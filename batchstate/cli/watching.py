@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from signal import SIGINT, signal
+from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,7 +47,7 @@ def watch(
 
     Example: batchstate watch --queue merges
     """
-    looks = _looks(target(url, queue, lifecycle), every, times)
+    looks = _looks(target(url, queue, lifecycle), every, times, _interrupted())
     try:
         if json:
             for look in looks:
@@ -98,11 +100,22 @@ class Look:
         return Group(head, *(draw(summary) for summary in self.queues))
 
 
-def _looks(chosen: Target, every: float, times: int | None) -> Iterator[Look]:
+def _interrupted() -> Event:
+    """Answer what tells that Ctrl-C was pressed, also where its exception was lost: Python drops it in finalizers."""
+    interrupted = Event()
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    signal(SIGINT, interrupt)
+    return interrupted
+
+
+def _looks(chosen: Target, every: float, times: int | None, interrupted: Event) -> Iterator[Look]:
     yield Look.at_store(chosen)
     seen = 1
-    while times is None or seen < times:
-        time.sleep(every)
+    while (times is None or seen < times) and not interrupted.wait(every):
         yield Look.at_store(chosen)
         seen += 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,7 +34,7 @@ def test_less_than_full_is_warned_about(path: Path) -> None:
     """A file that is written without waiting for the disk is warned about, another is not."""
     said = {}
     for mode in ("NORMAL", "FULL", "EXTRA"):
-        with SQLiteStorage(SQLiteDatabase(path, synchronous=mode), "q") as store:
+        with closing(SQLiteDatabase(path, synchronous=mode)) as database, SQLiteStorage(database, "q") as store:
             facts, warnings = store.describe()
             assert facts["synchronous"] == mode
             said[mode] = [warning for warning in warnings if "synchronous" in warning]
