@@ -16,8 +16,6 @@ from typing_extensions import override
 
 from batchstate.storage import AtomicCreates, AtomicMoves
 from batchstate.testing import ExplorerContract, Harness, JobContract, JobExplorerContract, StorageContract
-from batchstate.testing.contract.jobs.late import LateSettling
-from batchstate.testing.contract.jobs.replays import Replays
 from batchstate.wire import BatchRow
 from batchstate_dynamodb import DynamoDBStorage, TransactingDynamoDBStorage, create_table
 from batchstate_dynamodb.layout import MOST, Layout, item_key, row_item
@@ -201,8 +199,8 @@ class TestDynamoDBJobsOnMotoInProcess(JobContract, JobExplorerContract):
             yield harness
 
 
-class TestDynamoDBJobsOnMoto(LateSettling, Replays):
-    """A part of the same on moto over HTTP: every changing call sent twice, and settlements that come late."""
+class TestDynamoDBJobsOnMoto(JobContract, JobExplorerContract):
+    """The claim half's contract on moto over HTTP."""
 
     @pytest.fixture
     def harness(self, moto_over_http: DynamoDBClient) -> Iterator[Harness]:
