@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
-from batchstate import Batch, Done, Lifecycle, MembershipRecord, Retry, create_batch, open_queue, open_storage
-from batchstate.checking import Fault, check_batches
-from batchstate.claims.context import has_jobs
-from batchstate.job_checking import check_jobs
+from batchstate import Batch, MembershipRecord, create_batch, open_storage
+from tests.beside import found_beside_workers
 
 if TYPE_CHECKING:
-    from batchstate import BatchQueue, Storage
     from tests.cli.terminal import Command
 
 FAULTS = {
@@ -58,41 +54,8 @@ def test_what_is_safe_is_mended_anywhere(anywhere: Command) -> None:
     assert anywhere("check").out == "All is well.\n"
 
 
-FLOW = Lifecycle.parse("queued > testing > merged")
-
-
 def test_no_alarm_beside_workers(anywhere: Command) -> None:
     """While workers move batches and claim, settle and add jobs, checks find nothing wrong, nor does one after them."""
     is_moto = anywhere.url.startswith("dynamodb")  # which mixes up what is written side by side
     workers, steps = (1, 4) if is_moto else (2, 25)
-
-    def work(name: str) -> None:
-        with open_queue("q", anywhere.url, lifecycle=FLOW, by=name) as queue:
-            for step in range(steps):
-                worked(queue, name, step)
-
-    with ThreadPoolExecutor(workers) as pool, open_storage(anywhere.url, queue="q") as store:
-        running = [pool.submit(work, f"w{number}") for number in range(workers)]
-        found = faults_of(store, "1m")
-        while not all(worker.done() for worker in running):
-            found += faults_of(store, "1m")
-        for worker in running:
-            worker.result()
-        assert found + faults_of(store, "0s") == []
-
-
-def faults_of(store: Storage, settled_for: str) -> list[Fault]:
-    """Answer what a check finds."""
-    assert has_jobs(store)
-    return [*check_batches(store, FLOW, settled_for=settled_for), *check_jobs(store)]
-
-
-def worked(queue: BatchQueue, name: str, step: int) -> None:
-    """Move a batch through its lifecycle, add three jobs, and work a claim off."""
-    batch = queue.create(f"{name}-{step}", requests=[f"r-{step}", name])
-    queue.transition(queue.transition(batch, "testing"), "merged")
-    for number in range(3):
-        queue.add(f"{name}-{step}-{number}", group=name if number % 2 else None)
-    claim = queue.claim(3)
-    if claim is not None:
-        claim.settle({job.id: Done() if place else Retry("x", 0) for place, job in enumerate(claim)})
+    assert found_beside_workers(lambda: open_storage(anywhere.url, queue="q"), workers=workers, steps=steps) == []

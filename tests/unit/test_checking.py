@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from typing_extensions import override
 
-from batchstate import Association, Done, Lifecycle, MembershipRecord, Retry, create_batch, retire, transition
+from batchstate import Association, Lifecycle, MembershipRecord, Retry, create_batch, retire, transition
 from batchstate.checking import Fault, check_batches
 from batchstate.entities import Batch
 from batchstate.job_calls import ClaimRow, GroupCounts, QueueCounts
@@ -20,6 +19,7 @@ from batchstate.storage import Page
 from batchstate.testing import FaultStore, ManualClock, record
 from batchstate_memory import MemoryStorage, MemoryStore
 from batchstate_sqlite import SQLiteStorage
+from tests.beside import found_beside_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -200,35 +200,7 @@ def test_no_alarm_beside_workers(backend: str, tmp_path: Path) -> None:
             return MemoryStorage("q", shared)
         return SQLiteStorage(tmp_path / "q.db", "q", synchronous="NORMAL", timeout="60s")
 
-    def work(name: str) -> str:
-        with BatchQueue(opened(), FLOW, by=name) as queue:
-            for step in range(40):
-                _worked(queue, name, step)
-        return name
-
-    with ThreadPoolExecutor(2) as pool, opened() as store:
-        workers = [pool.submit(work, f"w{number}") for number in range(2)]
-        found = faults_beside(store)
-        while not all(worker.done() for worker in workers):
-            found += faults_beside(store)
-        assert [worker.result() for worker in workers] == ["w0", "w1"]
-        assert found == []
-        assert faults_of(store) == []
-
-
-def faults_beside(store: JobStore) -> list[Fault]:
-    """Answer what a check finds that does not judge what was just written."""
-    return [*check_batches(store, FLOW, settled_for="1m"), *check_jobs(store)]
-
-
-def _worked(queue: BatchQueue, name: str, step: int) -> None:
-    batch = queue.create(f"{name}-{step}", requests=[f"r-{step}", name])
-    queue.transition(queue.transition(batch, "testing"), "merged")
-    for number in range(3):
-        queue.add(f"{name}-{step}-{number}", group=name if number % 2 else None)
-    claim = queue.claim(3)
-    if claim is not None:
-        claim.settle({job.id: Done() if n else Retry("x", 0) for n, job in enumerate(claim)})
+    assert found_beside_workers(opened, workers=2, steps=40) == []
 
 
 class Paged(MemoryStorage):
