@@ -15,6 +15,7 @@ from batchstate_sqlite import schema
 from batchstate_sqlite.errors import NOTHING_WRITTEN, READING, UNKNOWN, is_busy, translated
 from batchstate_sqlite.nudges import Nudges, nudges_of
 from batchstate_sqlite.pool import Pool
+from batchstate_sqlite.reads import at_one_instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -160,7 +161,7 @@ class SQLiteDatabase:
     def _make(self) -> None:
         """Open the database for the first time: make it where there is none, and bring its tables up to date."""
         try:
-            if self.read(lambda cursor: schema.needs_preparing(cursor, self.name, adopt=self._adopt)):
+            if self.read(lambda cursor: at_one_instant(cursor, self._needs_preparing)):
                 self._use_wal()
                 with self.transaction() as cursor:
                     schema.prepare(cursor, self.name, adopt=self._adopt)
@@ -174,6 +175,9 @@ class SQLiteDatabase:
         except BaseException:
             self.close()
             raise
+
+    def _needs_preparing(self, cursor: sqlite3.Cursor) -> bool:
+        return schema.needs_preparing(cursor, self.name, adopt=self._adopt)
 
     def _use_wal(self) -> None:
         if self.in_memory:

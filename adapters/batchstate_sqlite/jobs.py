@@ -22,6 +22,7 @@ from batchstate_sqlite import job_claims, job_listing, job_settling
 from batchstate_sqlite import job_statements as sql
 from batchstate_sqlite.job_step import JobStep
 from batchstate_sqlite.joining import JoinedConnection
+from batchstate_sqlite.reads import at_one_instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -226,16 +227,7 @@ class SQLiteJobs:
             self.database.nudges()
 
     def _read(self, work: Callable[[Cursor], T]) -> T:
-        """Answer what `work` reads, in however many statements, as it was at one instant."""
-
-        def at_once(cursor: Cursor) -> T:
-            cursor.execute("SAVEPOINT batchstate_reading")
-            try:
-                return work(cursor)
-            finally:
-                cursor.execute("RELEASE batchstate_reading")
-
-        return self.database.read(at_once)
+        return self.database.read(lambda cursor: at_one_instant(cursor, work))
 
     def _each_job(
         self, ids: Sequence[str], work: Callable[[JobStep, dict[str, JobRow], str], Outcome]

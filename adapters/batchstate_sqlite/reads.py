@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from batchstate.errors import CorruptRowError, UnsupportedFormatError
 from batchstate.wire import decode_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from batchstate.entities import Batch
     from batchstate.storage import Unreadable
 
-__all__ = ["decoded", "fetched"]
+__all__ = ["at_one_instant", "decoded", "fetched"]
+
+T = TypeVar("T")
+
+
+def at_one_instant(cursor: sqlite3.Cursor, work: Callable[[sqlite3.Cursor], T]) -> T:
+    """Answer what `work` reads, in however many statements, as it was at one instant."""
+    cursor.execute("SAVEPOINT batchstate_reading")
+    try:
+        return work(cursor)
+    finally:
+        cursor.execute("RELEASE batchstate_reading")
 
 
 def fetched(cursor: sqlite3.Cursor, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:

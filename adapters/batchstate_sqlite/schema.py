@@ -84,7 +84,8 @@ def needs_preparing(cursor: Cursor, name: str, *, adopt: bool) -> bool:
     """Answer whether the tables are yet to be made or brought up to date. Reads only.
 
     Args:
-        cursor: of a connection to the file.
+        cursor: of a connection to the file, within a transaction: another process may make the
+            tables between one of its statements and the next.
         name: what to call the file in an error.
         adopt: whether our tables may be made in a file that holds another application's.
 
