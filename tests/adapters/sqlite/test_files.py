@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
-from functools import partial
-from itertools import count
 from threading import Barrier, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +23,6 @@ from batchstate_sqlite import SQLiteDatabase, SQLiteStorage, schema
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from typing import Self
 
     from batchstate.entities import Batch
 
@@ -231,29 +228,28 @@ def test_many_who_open_a_new_file_at_once_make_it_once(path: Path) -> None:
 def test_a_file_that_another_makes_meanwhile_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever two statements of opening another's making of the tables falls between, the file is opened."""
     connect = sqlite3.connect
-    left: int
+    before = 0  # how many statements are run before the other opens the file
 
-    class Slow(sqlite3.Cursor):
-        def execute(self, *arguments: Any) -> Self:
-            nonlocal left
-            left -= 1
-            if left == 0:
+    def connect_beside_another(database: str, **options: Any) -> sqlite3.Connection:  # noqa: ANN401 - as it is called
+        def run(_: str) -> None:
+            nonlocal before
+            before -= 1
+            if before == 0:
                 with monkeypatch.context() as patch, suppress(StorageUnavailableError):
                     patch.setattr(sqlite3, "connect", connect)
                     SQLiteDatabase(path, timeout="1ms").close()  # not where the file is locked just then
-            return super().execute(*arguments)
 
-    class Watched(sqlite3.Connection):
-        def cursor(self, *_: Any) -> Slow:
-            return Slow(self)
+        connection: sqlite3.Connection = connect(database, **options)
+        connection.set_trace_callback(run)
+        return connection
 
-    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=Watched))
-    for statement in count(1):
-        left, path = statement, tmp_path / f"{statement}.db"
+    monkeypatch.setattr(sqlite3, "connect", connect_beside_another)
+    tries = 0
+    while before <= 0:
+        tries += 1
+        before, path = tries, tmp_path / f"{tries}.db"
         SQLiteDatabase(path).close()
-        if left > 0:
-            break
-    assert statement > len(sum(schema.STEPS, ()))
+    assert tries > len(sum(schema.STEPS, ()))
 
 
 @pytest.mark.parametrize("wrong", ["", "a\0b", b"bytes.db"])
