@@ -1,3 +1,3 @@
 """What all tests share."""
 
-pytest_plugins = ["tests.servers.fixtures", "tests.servers.plugin", "tests.model.plugin", "tests.measuring"]
+pytest_plugins = ["tests.measuring", "tests.servers.fixtures", "tests.servers.plugin", "tests.model.plugin"]

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.measuring import TRACING
 from tests.servers.ports import wait_until
 from tests.servers.reaper import new_folder, reaper
 
@@ -62,6 +63,7 @@ class ServerProcess:
             self._child = subprocess.Popen(
                 [str(part) for part in command],
                 cwd=cwd or self.folder,
+                env={name: value for name, value in os.environ.items() if name not in TRACING},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
