@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
+from heapq import nsmallest
 from threading import Lock
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from batchstate.entities import Association, Batch, MembershipRecord
 from batchstate.errors import (
@@ -200,27 +201,15 @@ class MemoryStorage(MemoryJobs):
             return sorted(name for name, rows in self.store.queues.items() if rows.batches or rows.jobs.added)
 
     def scan(self, kind: Kind, cursor: str | None = None, *, limit: int = 500) -> Page[object]:
+        rows = self._rows
         with self._lock:
             if kind == "batches":
-                return _page(sorted(self._rows.batches.items()), cursor, limit, self._decode)
+                return _page(rows.batches, cursor, limit, lambda batch_id: self._decode(rows.batches[batch_id]))
             if kind == "records":
-                records = [
-                    ((state, batch_id), MembershipRecord(self._queue, state, batch_id, version))
-                    for state, bucket in self._rows.buckets.items()
-                    for batch_id, version in bucket.versions.items()
-                ]
-                return _page(sorted(records, key=lambda pair: pair[0]), cursor, limit, lambda record: record)
-            associations = [
-                ((request_id, batch_id), Association(self._queue, request_id, batch_id, outcome))
-                for request_id, attempts in self._rows.outcomes.items()
-                for batch_id, outcome in attempts.items()
-            ]
-            return _page(
-                sorted(associations, key=lambda pair: pair[0]),
-                cursor,
-                limit,
-                lambda association: association,
-            )
+                filed = ((state, batch_id) for state, bucket in rows.buckets.items() for batch_id in bucket.versions)
+                return _page(filed, cursor, limit, self._record)
+            tried = ((request_id, batch_id) for request_id, tries in rows.outcomes.items() for batch_id in tries)
+            return _page(tried, cursor, limit, self._association)
 
     def close(self) -> None:
         pass
@@ -242,6 +231,14 @@ class MemoryStorage(MemoryJobs):
         except BatchStateError as error:
             return error
         return None
+
+    def _record(self, key: tuple[str, str]) -> MembershipRecord:
+        state, batch_id = key
+        return MembershipRecord(self._queue, state, batch_id, self._rows.buckets[state].versions[batch_id])
+
+    def _association(self, key: tuple[str, str]) -> Association:
+        request_id, batch_id = key
+        return Association(self._queue, request_id, batch_id, self._rows.outcomes[request_id][batch_id])
 
     def _decode(self, row: BatchRow) -> Batch | Unreadable:
         try:
@@ -301,22 +298,17 @@ class MemoryStorage(MemoryJobs):
 
 
 Key = TypeVar("Key", str, tuple[str, str])
-Value = TypeVar("Value")
 
 
-def _page(
-    pairs: Sequence[tuple[Key, Value]],
-    cursor: str | None,
-    limit: int,
-    read: Callable[[Value], object],
-) -> Page[object]:
-    """Answer the page of sorted `pairs` that comes after the key in `cursor`."""
-    start = 0 if cursor is None else bisect_right(pairs, json.loads(cursor), key=lambda pair: _plain(pair[0]))
-    chosen = pairs[start : start + limit]
-    more = start + limit < len(pairs)
-    return Page([read(value) for _, value in chosen], json.dumps(chosen[-1][0]) if more else None)
+def _page(keys: Iterable[Key], cursor: str | None, limit: int, read: Callable[[Key], object]) -> Page[object]:
+    """Answer what is read at the keys that come after the one in `cursor`, in order, a page of them."""
+    if cursor is not None:
+        after = json.loads(cursor)
+        keys = (key for key in keys if _plain(key) > after)
+    found = nsmallest(limit + 1, keys)
+    return Page([read(key) for key in found[:limit]], json.dumps(found[limit - 1]) if len(found) > limit else None)
 
 
-def _plain(key: str | tuple[str, str]) -> object:
+def _plain(key: str | tuple[str, str]) -> Any:  # noqa: ANN401 - compared with what JSON gives back
     """Answer a key as JSON gives it back."""
     return key if isinstance(key, str) else list(key)
