@@ -25,6 +25,11 @@ class RuleBreakError(AssertionError):
     """A request that the service would refuse, or that breaks a promise of ours about requests."""
 
 
+def hold_to_rules(client: DynamoDBClient) -> None:
+    """Refuse every request of a client that breaks a rule, before it is sent."""
+    client.meta.events.register("provide-client-params.dynamodb", lambda params, model, **_: check(model.name, params))
+
+
 class Watch:
     """Sees every request of a client before it is sent, refuses what breaks a rule, and keeps what was sent.
 
@@ -37,10 +42,10 @@ class Watch:
 
     def __init__(self, client: DynamoDBClient) -> None:
         self.sent: list[tuple[str, dict[str, Any]]] = []
+        hold_to_rules(client)
         client.meta.events.register("provide-client-params.dynamodb", self._see)
 
     def _see(self, params: dict[str, Any], model: Any, **_: object) -> None:  # noqa: ANN401 - botocore's own
-        check(model.name, params)
         self.sent.append((model.name, params))
 
     @property
