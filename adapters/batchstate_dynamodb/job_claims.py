@@ -226,6 +226,7 @@ class DynamoDBClaims(JobBase):
             line = lines[name]
             most = 1 if claiming.across_groups else limit - len(rows)
             headroom = step.groups[name].headroom(step.settings.ceiling)
+            before = len(rows)
             for _ in range(min(most, len(line), len(line) if headroom is None else headroom)):
                 if not step.has_room(_APART + 2):
                     break
@@ -238,7 +239,7 @@ class DynamoDBClaims(JobBase):
                 size += len(row.error.encode()) + len(row.id.encode())
                 if size >= _LARGEST:
                     break
-            if rows and by_turn and rows[-1].group == name:
+            if by_turn and len(rows) > before:
                 step.concern(name, tail=True)
                 if not claiming.across_groups:
                     break

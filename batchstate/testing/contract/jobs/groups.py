@@ -205,6 +205,18 @@ class Groups(JobTests):
         assert q.claim(3, across_groups=True) is not None
         assert [group_of(q, f"g{number}")["active"] for number in range(3)] == [1, 3, 9]
 
+    def test_across_groups_that_are_all_full(self, q: BatchQueue) -> None:
+        """A claim across groups ends with fewer jobs than it may take where only full groups have any left."""
+        q.set_ceiling(1, group="g")
+        q.set_ceiling(2, group="h")
+        grouped(q, g="abc", h="def")
+
+        claim = q.claim(10, across_groups=True)
+
+        assert claim is not None
+        assert ids(claim) == ["a", "d", "e"]
+        assert q.claim(10, across_groups=True) is None
+
     def test_one_groups_failure_is_its_own(self, q: BatchQueue) -> None:
         """In a claim across groups each job settles on its own verdict."""
         grouped(q, g="abc", h="de")
