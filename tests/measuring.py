@@ -51,7 +51,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     return (yield)
 
 
-def controller_of(config: pytest.Config) -> Any:  # noqa: ANN401 - pytest-cov tells no types
+def controller_of(config: pytest.Config) -> Any:
     """What pytest-cov switches its tracer with; nothing where coverage is not measured."""
     plugin: Any = config.pluginmanager.getplugin("_cov")
     return plugin and plugin.cov_controller

@@ -282,7 +282,7 @@ class DynamoDBJobs(DynamoDBJobListing, DynamoDBSettling, DynamoDBHolds):
         return NotFoundError(f"there is no job {job_id!r} in queue {self._queue!r}")
 
 
-def _refused(check: Callable[..., object], *args: Any, **options: Any) -> BatchStateError | None:  # noqa: ANN401
+def _refused(check: Callable[..., object], *args: Any, **options: Any) -> BatchStateError | None:  # noqa: ANN401 - passed on
     """Answer the error that a check raises."""
     try:
         check(*args, **options)

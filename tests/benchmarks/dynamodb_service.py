@@ -40,7 +40,7 @@ class Service:
             self._partitions.setdefault(pk, []).append(sk)
         client.meta.events.register("before-send.dynamodb", self._answer)  # type: ignore[arg-type]  # it answers
 
-    def _answer(self, request: Any, **_: object) -> AWSResponse:  # noqa: ANN401 - botocore's own
+    def _answer(self, request: Any, **_: object) -> AWSResponse:
         operation = request.headers["X-Amz-Target"].decode().rpartition(".")[2]
         body = getattr(self, f"_{operation}")(json.loads(request.body)).encode()
         headers = {"x-amz-crc32": str(zlib.crc32(body)), "Content-Type": "application/x-amz-json-1.0"}

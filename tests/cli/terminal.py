@@ -44,7 +44,7 @@ class Ended:
     err: str
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - whatever the command printed
+    def json(self) -> Any:
         """What it printed, read as JSON."""
         return json.loads(self.out)
 

@@ -89,7 +89,7 @@ def contents(url: str) -> dict[str, Any]:
         }
 
 
-def everything(store: Storage, kind: Any) -> list[Any]:  # noqa: ANN401 - rows of a kind
+def everything(store: Storage, kind: Any) -> list[Any]:
     """Answer all rows of a kind."""
     found = list((page := store.scan(kind)).items)
     while page.cursor is not None:

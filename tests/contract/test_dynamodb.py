@@ -111,12 +111,12 @@ class OneAtATime:
         self._client = client
         self._lock = Lock()
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the client has
+    def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._client, name)
         if name == "meta" or not callable(attribute):
             return attribute
 
-        def call(**parameters: Any) -> Any:  # noqa: ANN401
+        def call(**parameters: Any) -> Any:
             with self._lock:
                 return attribute(**parameters)
 

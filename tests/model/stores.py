@@ -72,8 +72,8 @@ class InPieces(ThreeSteps):
                 continue
             if row is not None:
                 self.delete_records([_record(batch, state) for state in states])
-                asking._send(inside.delete_associations, batch)  # noqa: SLF001 - the way of every call of the protocol
-                asking._send(inside.delete_row, batch)  # noqa: SLF001
+                asking._send(inside.delete_associations, batch)
+                asking._send(inside.delete_row, batch)
             outcomes.append(None)
         return outcomes
 

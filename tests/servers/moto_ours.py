@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 def quickened() -> Iterator[None]:
     """Within the block moto copies no tables, and writes attributes into its answers as they are."""
     from moto.core.serialize import BaseJSONSerializer  # noqa: PLC0415 - takes half a second, and few tests need it
-    from moto.dynamodb.models import DynamoDBBackend  # noqa: PLC0415
-    from moto.dynamodb.models.dynamo_type import DynamoType  # noqa: PLC0415
-    from moto.dynamodb.models.table import Table  # noqa: PLC0415
+    from moto.dynamodb.models import DynamoDBBackend  # noqa: PLC0415 - the same
+    from moto.dynamodb.models.dynamo_type import DynamoType  # noqa: PLC0415 - the same
+    from moto.dynamodb.models.table import Table  # noqa: PLC0415 - the same
 
     transact = DynamoDBBackend.transact_write_items
-    write = BaseJSONSerializer._serialize_type_structure  # noqa: SLF001
+    write = BaseJSONSerializer._serialize_type_structure
 
-    def transact_quickly(backend: Any, actions: list[dict[str, Any]]) -> None:  # noqa: ANN401 - moto tells no types
+    def transact_quickly(backend: Any, actions: list[dict[str, Any]]) -> None:
         found = [_found(backend, one) for action in actions for one in action.values()]
         try:
             transact(backend, actions)
@@ -50,7 +50,7 @@ def quickened() -> Iterator[None]:
                     table.items[pk][sk] = item
             raise
 
-    def write_quickly(serializer: Any, serialized: dict[str, Any], value: Any, shape: Any, key: str) -> None:  # noqa: ANN401
+    def write_quickly(serializer: Any, serialized: dict[str, Any], value: Any, shape: Any, key: str) -> None:
         if shape.name == "AttributeValue":
             serialized[key] = value.to_regular_json() if isinstance(value, DynamoType) else value
         else:
@@ -64,7 +64,7 @@ def quickened() -> Iterator[None]:
         yield
 
 
-def _found(backend: Any, write: dict[str, Any]) -> tuple[Any, Any, Any, Any]:  # noqa: ANN401
+def _found(backend: Any, write: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
     """Answer the table, the key and a copy of the item that a write of a transaction is about."""
     table = backend.get_table(write["TableName"])
     pk, sk = backend.get_keys_value(table, write.get("Key") or write["Item"])
@@ -96,7 +96,7 @@ def main(host: str, port: str) -> None:
         MotoRequestHandler,
         create_backend_app,
     )
-    from werkzeug.serving import run_simple  # noqa: PLC0415
+    from werkzeug.serving import run_simple  # noqa: PLC0415 - the same
 
     application = OneAtATime(DomainDispatcherApplication(create_backend_app))
     with quickened():

@@ -148,7 +148,7 @@ class DroppingProxy:
     def __exit__(self, *exception: object) -> None:
         self.refuse()
 
-    def _note(self, request: Request, begins_round_trip: bool) -> Plan | None:  # noqa: FBT001
+    def _note(self, request: Request, begins_round_trip: bool) -> Plan | None:  # noqa: FBT001 - as it is noted
         with self._lock:
             if not request.is_set_up:
                 self._requests.append(request)

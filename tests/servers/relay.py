@@ -95,7 +95,7 @@ class Relay:
                     return
                 waits_for_nothing = False
 
-    def _pass_request(self, request: Request, waits_for_nothing: bool) -> bool:  # noqa: FBT001
+    def _pass_request(self, request: Request, waits_for_nothing: bool) -> bool:  # noqa: FBT001 - as it is noted
         with self._lock:
             self._counter = self._counter or replies_to(request)
         plan = self._boss.note(request, waits_for_nothing)

@@ -52,7 +52,7 @@ def named(faults: list[Fault]) -> list[tuple[str, str]]:
     return [(fault.kind, fault.key) for fault in faults]
 
 
-def planted(store: MemoryStorage, batch_id: str, **changes: Any) -> None:  # noqa: ANN401 - whatever is planted
+def planted(store: MemoryStorage, batch_id: str, **changes: Any) -> None:
     """Write fields of a row past all checks."""
     rows = store.store.rows("q").batches
     rows[batch_id] = rows[batch_id]._replace(**changes)
@@ -128,12 +128,12 @@ def queue(store: MemoryStorage) -> BatchQueue:
     return queue
 
 
-def _job(store: MemoryStorage, job_id: str, **changes: Any) -> None:  # noqa: ANN401 - whatever is planted
+def _job(store: MemoryStorage, job_id: str, **changes: Any) -> None:
     rows = store.store.rows("q").jobs.rows
     rows[job_id] = rows[job_id]._replace(**changes)
 
 
-def _claim(store: MemoryStorage) -> Any:  # noqa: ANN401 - what the store holds of it
+def _claim(store: MemoryStorage) -> Any:
     [claim] = store.store.rows("q").jobs.claims.values()
     return claim
 

@@ -41,7 +41,7 @@ def test_a_job_that_is_not_at_hand_has_failed_once() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, "done", Done, Retry(5), Dead(None), Delay("soon"), Delay(-1), Retry("x", -1)])  # type: ignore[arg-type]
-def test_what_is_no_verdict(wrong: Any) -> None:  # noqa: ANN401 - what must be refused
+def test_what_is_no_verdict(wrong: Any) -> None:
     """What is no verdict, or has a delay or a reason that is none, is refused."""
     with pytest.raises(InvalidValueError):
         settling_of("a", wrong, None, waits)

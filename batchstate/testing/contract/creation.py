@@ -288,7 +288,7 @@ class Creation(Contract):
         def accepted(size: int) -> bool:
             return store.check_batches([marked(new(text="x" * size))]) == [None]
 
-        size = bisect_left(range(harness.largest), True, key=lambda size: not accepted(size)) - 1  # noqa: FBT003
+        size = bisect_left(range(harness.largest), True, key=lambda size: not accepted(size)) - 1  # noqa: FBT003 - sought
         batch = made(store, text="x" * size)
         for number in range(22):
             state = f"{number:02}" + '"' * 253

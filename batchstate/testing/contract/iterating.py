@@ -104,7 +104,7 @@ class Iterating(Contract):
         assert seen == set(names)
 
     @pytest.mark.parametrize("page", [0, -1, 1.5, "5", None, True])
-    def test_a_page_that_is_none_is_refused_at_the_call(self, opened: Opener, page: Any) -> None:  # noqa: ANN401
+    def test_a_page_that_is_none_is_refused_at_the_call(self, opened: Opener, page: Any) -> None:  # noqa: ANN401 - bad input
         """A page that is no positive int is refused at once, not when the iteration begins."""
         notes = record()
 

@@ -167,7 +167,7 @@ def _reads(args: tuple[Any, ...], answer: Any, _changed: bool) -> str:  # noqa: 
     return "reads " + ", ".join(f"batch {batch_id}: {_row(answer.get(batch_id))}" for batch_id in args[0])
 
 
-def _reads_records(args: tuple[Any, ...], answer: Any, _changed: bool) -> str:  # noqa: ANN401, FBT001
+def _reads_records(args: tuple[Any, ...], answer: Any, _changed: bool) -> str:  # noqa: ANN401, FBT001 - as all tellers
     versions = {(record.state, record.batch_id): f"v{record.version}" for record in answer}
     return "reads " + ", ".join(
         f"the record of {batch_id} under {state}: {versions.get((state, batch_id), 'gone')}"

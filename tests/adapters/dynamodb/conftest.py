@@ -41,7 +41,7 @@ class Table:
     clock: ManualClock = field(default_factory=ManualClock)
     waits: list[float] = field(default_factory=list)
 
-    def open(self, kind: type[Kind], queue: str = "q", **options: Any) -> Kind:  # noqa: ANN401 - the storage's options
+    def open(self, kind: type[Kind], queue: str = "q", **options: Any) -> Kind:
         """Open a storage."""
         settings: dict[str, Any] = {"client": self.client, "clock": self.clock, "sleep": self.waits.append, **options}
         return kind(TABLE, queue, **settings)
@@ -82,6 +82,6 @@ def either(table: Table, request: pytest.FixtureRequest) -> DynamoDBStorage:
     return table.open(kind, threads=1)
 
 
-def new(batch_id: str = "b", *requests: str, state: str = "queued", **attributes: Any) -> Batch:  # noqa: ANN401 - JSON
+def new(batch_id: str = "b", *requests: str, state: str = "queued", **attributes: Any) -> Batch:
     """Answer a batch that is not stored yet, of two requests unless said."""
     return Batch(batch_id, "q", state, request_ids=requests or ("r-1", "r-2"), attributes=attributes)

@@ -51,7 +51,7 @@ class Fakes:
     def _keep(self, params: dict[str, Any], **_: object) -> None:
         self._params = params
 
-    def _answer(self, model: Any, **_: object) -> tuple[_Http, dict[str, Any]] | None:  # noqa: ANN401 - botocore's own
+    def _answer(self, model: Any, **_: object) -> tuple[_Http, dict[str, Any]] | None:
         waiting = self._replies.get(model.name)
         reply = waiting.pop(0) if waiting else self._always.get(model.name)
         if callable(reply):
@@ -60,13 +60,13 @@ class Fakes:
             return None
         return _Http(400 if "Error" in reply else 200), reply
 
-    def _lose(self, model: Any, **_: object) -> None:  # noqa: ANN401 - botocore's own
+    def _lose(self, model: Any, **_: object) -> None:
         if self._lost.get(model.name, 0) > 0:
             self._lost[model.name] -= 1
             raise ConnectionClosedError(endpoint_url="http://nowhere")
 
 
-def failure(code: str, message: str = "so it is", **more: Any) -> dict[str, Any]:  # noqa: ANN401 - a reply's fields
+def failure(code: str, message: str = "so it is", **more: Any) -> dict[str, Any]:
     """Answer the reply of a failed request."""
     return {"Error": {"Code": code, "Message": message}, **more}
 

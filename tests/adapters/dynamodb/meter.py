@@ -40,12 +40,12 @@ class Meter:
         self.reads = self.writes = 0
         self._before = self._sizes()
 
-    def _begin(self, params: Mapping[str, Any], model: Any, **_: object) -> None:  # noqa: ANN401 - botocore's own
+    def _begin(self, params: Mapping[str, Any], model: Any, **_: object) -> None:
         if not self._busy:
             self._params = params
             self.requests[model.name] += 1
 
-    def _end(self, parsed: Mapping[str, Any], model: Any, **_: object) -> None:  # noqa: ANN401 - botocore's own
+    def _end(self, parsed: Mapping[str, Any], model: Any, **_: object) -> None:
         if self._busy:
             return
         params = self._params

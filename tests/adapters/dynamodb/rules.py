@@ -45,7 +45,7 @@ class Watch:
         hold_to_rules(client)
         client.meta.events.register("provide-client-params.dynamodb", self._see)
 
-    def _see(self, params: dict[str, Any], model: Any, **_: object) -> None:  # noqa: ANN401 - botocore's own
+    def _see(self, params: dict[str, Any], model: Any, **_: object) -> None:
         self.sent.append((model.name, params))
 
     @property

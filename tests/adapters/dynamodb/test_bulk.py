@@ -32,7 +32,7 @@ def made(store: DynamoDBStorage, number: int) -> list[str]:
     return ids
 
 
-def leaving(left: int) -> Any:  # noqa: ANN401 - a reply
+def leaving(left: int) -> Any:
     """Answer a reply to a BatchGetItem that does all but so many of its keys, without looking."""
 
     def reply(params: dict[str, Any]) -> dict[str, Any]:
@@ -221,6 +221,6 @@ def test_answers_come_in_the_order_of_the_questions() -> None:
     requests.close()
 
 
-def _no_client(*_: Sequence[object]) -> Any:  # noqa: ANN401 - there is none
+def _no_client(*_: Sequence[object]) -> Any:
     msg = "no client is needed here"
     raise AssertionError(msg)

@@ -97,7 +97,7 @@ def test_what_lies_in_the_table(plain: DynamoDBStorage, table: Table) -> None:
         ("marks", None),
     ],
 )
-def test_a_row_of_other_types_is_named(plain: DynamoDBStorage, table: Table, name: str, value: Any) -> None:  # noqa: ANN401
+def test_a_row_of_other_types_is_named(plain: DynamoDBStorage, table: Table, name: str, value: Any) -> None:
     """A row whose attributes are not what we write is answered with the error that names it."""
     create_batch(plain, new())
     item = next(item for item in table.items() if item["sk"]["S"] == "row")

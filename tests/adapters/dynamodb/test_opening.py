@@ -102,7 +102,7 @@ def test_a_client_of_our_own_is_made_once_and_closed(table: Table) -> None:
     made: list[Any] = []
     closed: list[str] = []
 
-    def make() -> Any:  # noqa: ANN401 - a client
+    def make() -> Any:
         client = make_client(region="eu-west-1")
         client.close = lambda: closed.append("closed")  # type: ignore[method-assign]  # to see it
         made.append(client)

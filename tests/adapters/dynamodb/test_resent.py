@@ -73,7 +73,7 @@ def test_a_clients_own_retries_apply_once(fixture: str, request: pytest.FixtureR
     server: DynamoEndpoint = request.getfixturevalue(fixture)
     direct = server.client()
     name = f"retries-{fixture.replace('_', '-')}"
-    from batchstate_dynamodb import create_table  # noqa: PLC0415
+    from batchstate_dynamodb import create_table  # noqa: PLC0415 - only this test needs it
 
     create_table(direct, name)
     host, _, port = server.endpoint.removeprefix("http://").partition(":")

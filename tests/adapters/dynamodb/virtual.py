@@ -59,12 +59,12 @@ class FarClient:
         self._time = time
         self._way = random.Random(0)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the client has
+    def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._client, name)
         if name == "meta" or not callable(attribute):
             return attribute
 
-        def call(**parameters: Any) -> Any:  # noqa: ANN401
+        def call(**parameters: Any) -> Any:
             self._time.sleep(self._way.uniform(0.003, 0.007))
             try:
                 return attribute(**parameters)

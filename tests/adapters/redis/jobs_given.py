@@ -37,7 +37,7 @@ def taken(store: RedisStorage, limit: int = 100, *, claim: str | None = None, le
     return claimed
 
 
-def all_of(claimed: Claimed, verdict: Any = "complete") -> list[Settling]:  # noqa: ANN401 - one of the verdicts
+def all_of(claimed: Claimed, verdict: Any = "complete") -> list[Settling]:
     """Answer the settling of all jobs of a claim."""
     return [Settling(job.id, verdict, "no", 5) for job in claimed.jobs]
 
@@ -223,7 +223,7 @@ def check_agreement(client: Redis | RedisCluster, prefix: str, queue: str = "q")
     _check_ring(direct, part, heads, groups)
 
 
-def _check_ring(direct: Any, part: Callable[[str], str], heads: dict[str, list[str]], groups: set[str]) -> None:  # noqa: ANN401 - either client
+def _check_ring(direct: Any, part: Callable[[str], str], heads: dict[str, list[str]], groups: set[str]) -> None:
     """Check that the ring has the groups that can be served by what waits, and no group that cannot be served."""
     ceilings = {name.decode(): int(text) for name, text in direct.hgetall(part("ceilings")).items()}
     pauses = {name.decode() for name in direct.hkeys(part("pauses"))}

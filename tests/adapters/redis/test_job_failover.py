@@ -62,7 +62,7 @@ def test_a_claim_is_held_across_a_failover_of_a_cluster(breakable_cluster: Valke
     """When the queue's primary dies, its claims are extended and settled with the replica, once each."""
     with open_storage(f"{breakable_cluster.url}?prefix={prefix}&patience=60s", queue="q") as store:
         assert isinstance(store, RedisStorage)
-        client = store._runner.client  # noqa: SLF001
+        client = store._runner.client
         added(store, [f"{number:02}" for number in range(60)])
         claim = taken(store, 50)
         key = Keys(prefix, "q").jobs.decode()
@@ -144,7 +144,7 @@ def test_workers_are_killed_and_the_primary_too(crowd_of_cluster: Crowd, breakab
             assert outcomes.count("completed") == (0 if name in dead else 1), (name, outcomes)
         store = q.store
         assert isinstance(store, RedisStorage)
-        client: Client = store._runner.client  # noqa: SLF001
+        client: Client = store._runner.client
         check_agreement(client, DEFAULT_PREFIX, crowd.name)
     none_twice_at_once(crowd.lines("held", "done"), killed)
 
@@ -161,7 +161,7 @@ def test_a_slot_that_moves_keeps_its_claims(breakable_cluster: ValkeyCluster) ->
         store = q.store
         assert isinstance(store, RedisStorage)
         with _half_moved(breakable_cluster, keys) as finish:
-            impatient = RedisStorage(store._runner.client, name, patience=0.2)  # noqa: SLF001
+            impatient = RedisStorage(store._runner.client, name, patience=0.2)
             for call in (
                 lambda: impatient.extend_claim(claim.id, 1_000),
                 lambda: impatient.settle_jobs(claim.id, [], keep_done=0),
@@ -174,7 +174,7 @@ def test_a_slot_that_moves_keeps_its_claims(breakable_cluster: ValkeyCluster) ->
         claim.release()
         again = q.claim(50)
         assert again is not None
-        check_agreement(store._runner.client, DEFAULT_PREFIX, name)  # noqa: SLF001
+        check_agreement(store._runner.client, DEFAULT_PREFIX, name)
 
 
 @contextmanager

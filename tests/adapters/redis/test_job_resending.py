@@ -109,8 +109,8 @@ def test_an_outage_in_the_middle_of_many_is_told_job_by_job(
     """When the server goes away between two chunks, the jobs of the first are settled, and the others say why not."""
     added(far_store, [f"job-{number:03}" for number in range(400)])
     claim = taken(far_store, 400)
-    impatient = RedisStorage(far_store._runner.client, "q", prefix=prefix, patience=0.1)  # noqa: SLF001
-    original = impatient._jobs  # noqa: SLF001
+    impatient = RedisStorage(far_store._runner.client, "q", prefix=prefix, patience=0.1)
+    original = impatient._jobs
     sent = 0
 
     def failing(name: str, *arguments: bytes | str | int) -> object:
@@ -120,7 +120,7 @@ def test_an_outage_in_the_middle_of_many_is_told_job_by_job(
             proxy.refuse()
         return original(name, *arguments)
 
-    impatient._jobs = failing  # type: ignore[assignment] # noqa: SLF001
+    impatient._jobs = failing  # type: ignore[assignment]
     settled = impatient.settle_jobs(claim.batch.id, all_of(claim), keep_done=0)
     proxy.accept()
 

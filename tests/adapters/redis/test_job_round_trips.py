@@ -40,7 +40,7 @@ def counted(far_store: RedisStorage, proxy: DroppingProxy) -> Count:
 def _warm(store: RedisStorage) -> None:
     """Have all scripts in the server's cache."""
     for number, step in enumerate(STEPS.values()):
-        queue = type(store)(store._runner.client, f"warm-{number}", prefix=store._prefix)  # noqa: SLF001
+        queue = type(store)(store._runner.client, f"warm-{number}", prefix=store._prefix)
         step(queue)()
         queue.get_claims(["claim"])
         queue.list_jobs("waiting")
@@ -50,13 +50,13 @@ def _warm(store: RedisStorage) -> None:
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_is_one(store: RedisStorage, far_store: RedisStorage, counted: Count, step: str) -> None:
     """Every changing call on jobs is one round trip."""
-    call = STEPS[step](type(far_store)(far_store._runner.client, "other", prefix=store._prefix))  # noqa: SLF001
+    call = STEPS[step](type(far_store)(far_store._runner.client, "other", prefix=store._prefix))
     assert counted(call) == 1
 
 
 def test_the_first_addition_makes_the_queue_known(store: RedisStorage, far_store: RedisStorage, counted: Count) -> None:
     """The first addition of a storage looks at the server and makes the queue known, with a round trip for each."""
-    fresh = type(far_store)(far_store._runner.client, "fresh", prefix=store._prefix)  # noqa: SLF001
+    fresh = type(far_store)(far_store._runner.client, "fresh", prefix=store._prefix)
     assert counted(lambda: added(fresh, ["a"])) == 3
     assert counted(lambda: added(fresh, ["b"])) == 1
 

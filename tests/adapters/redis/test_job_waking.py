@@ -67,7 +67,7 @@ def asleep(store: RedisStorage, client: Redis) -> Iterator[Sleeper]:
 
 
 def _channel(store: RedisStorage) -> str:
-    return Keys(store._prefix, store.queue).job_part("wake").decode()  # noqa: SLF001
+    return Keys(store._prefix, store.queue).job_part("wake").decode()
 
 
 def _listeners(client: Redis, channel: str) -> int:

@@ -230,7 +230,7 @@ def test_a_file_that_another_makes_meanwhile_is_opened(tmp_path: Path, monkeypat
     connect = sqlite3.connect
     before = 0  # how many statements are run before the other opens the file
 
-    def connect_beside_another(database: str, **options: Any) -> sqlite3.Connection:  # noqa: ANN401 - as it is called
+    def connect_beside_another(database: str, **options: Any) -> sqlite3.Connection:
         def run(_: str) -> None:
             nonlocal before
             before -= 1
