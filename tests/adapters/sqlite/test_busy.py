@@ -127,7 +127,7 @@ def test_a_read_only_database_is_told(create: Callable[..., Batch]) -> None:
 def test_a_row_beyond_what_sqlite_holds_is_refused_alone(create: Callable[..., Batch]) -> None:
     """Too large is answered for that batch before any I/O, and costs its neighbours nothing."""
     with SQLiteStorage(":memory:", "q") as store:
-        store._longest = 50_000
+        store._longest = 50_000  # the real limit takes a gigabyte
         large, small = create(store), create(store, "b2")
         bigger = [batch.with_attributes({"text": "é" * size}) for batch, size in ((large, 30_000), (small, 20_000))]
         refused, held = store.check_batches(bigger)
